@@ -1,0 +1,32 @@
+"""Fixtures for every test: where the shared files are, and how to get them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+HOW_TO_GET = (
+    "real slides and failing input files are looked for in ../shared beside the checkout; see CONTRIBUTING.md, "
+    "'Files for tests', for where they come from"
+)
+
+
+@pytest.fixture(scope="session")
+def shared_cases() -> Path:
+    """The folder of input files that break readers; EXPECTED.md says what the right answers are."""
+    folder = SHARED / "cases"
+    if not folder.is_dir():
+        pytest.skip(HOW_TO_GET)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real slides and annotations."""
+    folder = SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip(HOW_TO_GET)
+    return folder

@@ -1,0 +1,130 @@
+"""Every exception that wsigym raises on purpose, in one tree.
+
+    WsigymError                      base of all; the command line prints its message as one line
+    |-- SlideError                   anything about a slide file
+    |   |-- SlideOpenError           the file cannot be opened as a slide
+    |   |   `-- UnsupportedSlideError    it opens, but is not 8-bit RGB brightfield
+    |   |-- SlideReadError           pixels of an opened slide cannot be read
+    |   |-- MissingResolutionError   a magnification was asked for and the scale is unknown
+    |   `-- UpsamplingError          a magnification above the scan's was asked for
+    |-- CohortError                  a cohort's files are wrong; carries every fault found
+    |-- UnknownNameError             a name (policy, budget, suite, query ...) that does not exist
+    |-- InvalidArgumentError         a value outside what is allowed
+    |-- EpisodeOverError             step() after the episode ended, or before reset()
+    `-- RunError                     a run folder that is locked, broken or belongs to another run
+
+A message says what was asked, what was found, what is allowed and what to do next. Bad input raises at
+the border (load, open, parse). A policy's invalid request inside an episode is data, never an exception.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "CohortError",
+    "EpisodeOverError",
+    "Fault",
+    "InvalidArgumentError",
+    "MissingResolutionError",
+    "RunError",
+    "SlideError",
+    "SlideOpenError",
+    "SlideReadError",
+    "UnknownNameError",
+    "UnsupportedSlideError",
+    "UpsamplingError",
+    "WsigymError",
+]
+
+
+class WsigymError(Exception):
+    """Base of every error that wsigym raises on purpose.
+
+    `bad_input` says whose fault it is: True when the caller's arguments or files must change (the command
+    line exits with 2), False when the work itself failed (it exits with 1).
+    """
+
+    bad_input = True
+
+
+class SlideError(WsigymError):
+    """Anything about a slide file."""
+
+
+class SlideOpenError(SlideError):
+    """The file cannot be opened as a slide: missing, truncated, flat, or not a slide at all."""
+
+
+class UnsupportedSlideError(SlideOpenError):
+    """The file is a slide, but not 8-bit RGB brightfield, so its pixels would be shown wrongly."""
+
+
+class SlideReadError(SlideError):
+    """Pixels of an opened slide cannot be read, such as a corrupt tile."""
+
+    bad_input = False
+
+
+class MissingResolutionError(SlideError):
+    """A magnification was asked for on a slide whose microns per pixel are unknown."""
+
+
+class UpsamplingError(SlideError):
+    """A magnification more than 10 % above the scan's was asked for without `allow_upsampling=True`."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong in a cohort: where it is, what was found, and what is allowed.
+
+    `line` is 1-based, or None where a file has no lines to speak of. `field` is a dotted path.
+    """
+
+    file: str
+    line: int | None
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{where}: {self.field}: {self.message}" if self.field else f"{where}: {self.message}"
+
+
+class CohortError(WsigymError):
+    """A cohort's files are wrong. `faults` holds every fault; the message lists them, one a line."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+    def __reduce__(self) -> tuple[type[CohortError], tuple[tuple[Fault, ...]]]:
+        return type(self), (self.faults,)
+
+
+class UnknownNameError(WsigymError):
+    """A name that does not exist. The message offers the nearest one and lists what there is."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        near = difflib.get_close_matches(name, self.known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        listed = ", ".join(self.known[:20]) + (", ..." if len(self.known) > 20 else "")
+        super().__init__(f"unknown {kind} {name!r}.{hint} Known: {listed or 'none'}.")
+
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...]]]:
+        return type(self), (self.kind, self.name, self.known)
+
+
+class InvalidArgumentError(WsigymError):
+    """A value outside what is allowed."""
+
+
+class EpisodeOverError(WsigymError):
+    """`step()` was called after the episode ended, or before `reset()`."""
+
+
+class RunError(WsigymError):
+    """A run folder that is locked by another process, broken, or made with other arguments."""
