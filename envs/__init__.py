@@ -1,1 +1,20 @@
+"""Gymnasium environments, the policy protocol, and the test that every environment passes."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .budgets import RoiBudget as RoiBudget
+    from .localization import LocalizationEnv as LocalizationEnv
+    from .policy import Policy as Policy
+
+_WHERE = {"LocalizationEnv": "localization", "Policy": "policy", "RoiBudget": "budgets"}
+
+__all__ = ["LocalizationEnv", "Policy", "RoiBudget"]
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, so that `import wsigym`, which registers the ids, reads no slide library.
+    if name in _WHERE:
+        return getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

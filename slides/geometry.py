@@ -21,6 +21,7 @@ import numpy.typing as npt
 from wsigym.errors import InvalidArgumentError
 
 __all__ = [
+    "UPSAMPLING_TOLERANCE",
     "Box",
     "box_from_unit",
     "box_to_unit",
@@ -32,6 +33,9 @@ __all__ = [
 
 UM_PER_PX_AT_1X = 10.0
 """Microns per pixel at 1x, by the convention that 40x is 0.25 um/px."""
+
+UPSAMPLING_TOLERANCE = 1.1
+"""A magnification up to this factor above the scan's counts as native: scans called 40x vary around 0.25 um/px."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,9 +65,7 @@ class Box:
                 )
             object.__setattr__(self, name, whole)
         if self.width < 0 or self.height < 0:
-            raise InvalidArgumentError(
-                f"Box has width {self.width} and height {self.height}; both must be 0 or more."
-            )
+            raise InvalidArgumentError(f"Box has width {self.width} and height {self.height}; both must be 0 or more.")
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Box:
@@ -105,12 +107,7 @@ class Box:
 
     def contains(self, other: Box) -> bool:
         """Whether `other` lies wholly inside, edges included."""
-        return (
-            self.x <= other.x
-            and self.y <= other.y
-            and other.right <= self.right
-            and other.bottom <= self.bottom
-        )
+        return self.x <= other.x and self.y <= other.y and other.right <= self.right and other.bottom <= self.bottom
 
     def contains_point(self, x: float, y: float) -> bool:
         """Whether a level-0 point lies inside, edges included. NaN lies nowhere."""

@@ -1,0 +1,118 @@
+"""What a cohort's files may hold: one pydantic model for each kind of line.
+
+Every field's meaning, unit and range is said here once; the loader turns violations into faults that name
+the file and the line. Nodes and paths are annotations: they are hidden from every policy.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+from wsigym.errors import InvalidArgumentError
+from wsigym.slides import Box
+
+__all__ = ["COHORT_FORMAT", "SPLITS", "DiagnosticPath", "Manifest", "Node", "PathDetails", "SlideEntry"]
+
+COHORT_FORMAT = "wsigym-cohort/1"
+SPLITS = ("train", "val", "test")
+
+MIN_MPP, MAX_MPP = 0.05, 20.0
+"""Plausible microns per pixel, as for slides."""
+
+
+def _parse_box(value: Any) -> Any:
+    if isinstance(value, Box):
+        return value
+    if not isinstance(value, (list, tuple)) or not all(
+        isinstance(number, (int, float)) and not isinstance(number, bool) for number in value
+    ):
+        raise ValueError("a box is a list of four numbers [x, y, width, height] in level-0 pixels")
+    try:
+        box = Box.of(value)
+    except InvalidArgumentError as error:
+        raise ValueError(str(error)) from None
+    if box.is_empty:
+        raise ValueError("a box needs a width and a height of at least 1 pixel")
+    return box
+
+
+def _not_dots(value: str) -> str:
+    if not value.strip("."):
+        raise ValueError("a name of dots means a folder")
+    return value
+
+
+JsonBox = Annotated[Box, BeforeValidator(_parse_box), PlainSerializer(lambda box: box.to_list())]
+"""A non-empty `Box`, written as `[x, y, width, height]` in level-0 pixels."""
+
+Name = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"\S")]
+"""Text with at least one visible character."""
+
+
+FileStem = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\\\x00-\x1f]*$"), AfterValidator(_not_dots)]
+"""Text that can name a file: no slash, no control character, not a folder's own name."""
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class SlideEntry(_Line):
+    """One slide of `cohort.json`. Only `slide_id` and `path` are required.
+
+    `path` is relative to the cohort folder, absolute, or a URL that fsspec opens. `mpp` (um/px at level 0)
+    overrides what the file says. `patient_id` groups slides for splits and intervals.
+    """
+
+    slide_id: FileStem
+    path: Name
+    patient_id: Name | None = None
+    organ: Name | None = None
+    split: Literal["train", "val", "test"] | None = None
+    mpp: Annotated[float, Field(ge=MIN_MPP, le=MAX_MPP, allow_inf_nan=False)] | None = None
+
+
+class Manifest(_Line):
+    """`cohort.json`."""
+
+    format: Literal["wsigym-cohort/1"]
+    name: Name
+    slides: tuple[SlideEntry, ...] = Field(min_length=1)
+
+
+class Node(_Line):
+    """One line of `nodes.jsonl`: an annotated box with its finding, at the magnification where it is seen.
+
+    `box` is in level-0 pixels and lies inside the parent's; `magnification` is above the parent's.
+    `parent_id` None makes it the first node of a path.
+    """
+
+    slide_id: Name
+    node_id: Name
+    parent_id: Name | None = None
+    magnification: Annotated[float, Field(gt=0, le=200, allow_inf_nan=False)]
+    box: JsonBox
+    finding: Name
+
+
+class PathDetails(_Line):
+    """The structured part of a diagnosis; every field may be absent."""
+
+    subtype: str | None = None
+    invasion: str | None = None
+    grade: str | None = None
+    marker: str | None = None
+    morphology: str | None = None
+
+
+class DiagnosticPath(_Line):
+    """One line of `paths.jsonl`: nodes from the first to the last magnification, and what they amount to."""
+
+    slide_id: Name
+    path_id: Name
+    node_ids: tuple[Name, ...] = Field(min_length=1)
+    diagnosis: Name
+    category: Name | None = None
+    details: PathDetails = PathDetails()

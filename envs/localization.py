@@ -1,0 +1,323 @@
+"""Localization: find the described evidence at one magnification inside a search box.
+
+EviPathBench task 3, mode A. An episode is one query. The policy looks at regions of interest (ROIs) under a
+budget and finishes with a box.
+
+Action (Dict)
+    tool          Discrete(2)       0 extract_roi: look at `box`;  1 finish_and_report: answer with `box`
+    box           float32 (4,)      x, y, width, height in 0..1 of the search box
+    confidence    float32 (1,)      0..1, read when finishing; NaN means "not stated"
+
+Observation (Dict)
+    overview              uint8 (overview_px, overview_px, 3)   the search box, at most a quarter of the target's scale
+    view                  uint8 (view_px, view_px, 3)           the last ROI, shrunk to fit, at most the target's scale
+    context               uint8 (n, view_px, view_px, 3)        if asked for: the ROI's centre at other magnifications
+    view_box              float32 (4,)   0..1                   the last ROI in the search box
+    view_magnification    float32 (1,)   0..200                 what the view resulted in
+    target_magnification  float32 (1,)   0..200                 what the query asks for
+    budget_left           float32 (1,)   0..1                   share of the ROIs left
+Images keep their aspect; padding on the right and below is the slide's background. Before the first look the view is
+background, and view_box and view_magnification are 0.
+
+Info (what a model may know)
+    query_id, target, magnification, search_box and roi (level-0 pixels, (x, y, width, height); roi None before
+    the first look), slide_size (width, height), mpp, rois_left, overview_size and view_size ((width, height) of
+    the images without padding), `error` or `note` about the last request. Once the episode is over: outcome, iou, hit.
+
+Reward
+    iou      the final box's score when finishing, else 0: its centre counts, with each valid box's size
+    hit      1 when that score is at least 0.3
+    shaped   iou, plus gamma * Phi(s') - Phi(s) each step, Phi the score that the last ROI would get as the answer (0
+             before the first look and at the end); for training only
+
+Ends (`terminated`; never `truncated`)
+    finish_and_report with a finite centre inside the search box: outcome "scored". Three invalid requests in a row:
+    score 0, outcome "budget_exhausted" if the last was a look over budget, else "invalid". Invalid are: a look over
+    budget, not finite, wholly outside the search box, or under one level-0 pixel a side after clipping; a final box
+    without a finite centre inside. Only a look that is answered spends budget.
+
+Registered: wsigym/Localization-v0. Version history: v0, first release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from wsigym.cohorts import Cohort, LocalizationQuery, LocalizationReference, localization_queries
+from wsigym.cohorts.synthetic import default_cohort
+from wsigym.errors import CohortError, EpisodeOverError, InvalidArgumentError, UnknownNameError
+from wsigym.scoring.localization import HIT_IOU, best_placed_iou
+from wsigym.slides import Box, Slide
+from wsigym.slides.geometry import box_from_unit, box_to_unit
+
+from .budgets import RoiBudget
+from .views import View, blank, context_view, draw_boxes, view_of
+
+__all__ = ["EXTRACT_ROI", "FINISH_AND_REPORT", "LocalizationEnv"]
+
+EXTRACT_ROI, FINISH_AND_REPORT = 0, 1
+REWARDS = ("iou", "hit", "shaped")
+
+OVERVIEW_CAP = 0.25
+"""The overview's share of the target magnification: it is the parent's scale, so that looking matters."""
+
+MAX_INVALID_IN_A_ROW = 3
+MAX_MAGNIFICATION = 200.0
+MIN_IMAGE_PX, MAX_IMAGE_PX = 36, 8192
+"""Below 36 px the usual convolutional encoders fail; above 8,192 px an observation takes 200 MB."""
+
+VISITED, CURRENT = (30, 90, 220), (220, 40, 40)
+"""Colours of render(): ROIs looked at, and the last one."""
+
+
+class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
+    """One query an episode; the module's docstring is the card of actions, observations, reward and ends.
+
+    Args:
+        cohort: folder or loaded cohort; None makes a small synthetic one once in the user's cache.
+        split: "train", "val", "test", or None for all slides.
+        budget: "tight", "base", "loose", a number of ROIs, or a mapping from magnification to ROIs.
+        view_px, overview_px: sides of the square images, 36 to 8,192.
+        context: further magnifications around the last ROI's centre, capped at the target's.
+        reward: "iou", "hit" or "shaped"; gamma: discount of the shaping, that of the learner.
+        render_mode: "rgb_array" or None.
+
+    `reset(options={"query_id": ...})` picks a query; otherwise the environment's seeded RNG does. Raises
+    `CohortError` on reset where the slide does not bear its annotations, `SlideError` where it cannot be read.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012  # gymnasium's own form
+
+    def __init__(
+        self,
+        cohort: str | Path | Cohort | None = None,
+        split: str | None = None,
+        budget: str | int | Mapping[float, int] | RoiBudget = "base",
+        view_px: int = 224,
+        overview_px: int = 256,
+        context: Sequence[float] = (),
+        reward: str = "iou",
+        gamma: float = 0.99,
+        render_mode: str | None = None,
+    ) -> None:
+        _check_choice("reward", reward, REWARDS)
+        if render_mode is not None:
+            _check_choice("render_mode", render_mode, self.metadata["render_modes"])
+        for name, px in (("view_px", view_px), ("overview_px", overview_px)):
+            if not MIN_IMAGE_PX <= px <= MAX_IMAGE_PX:
+                raise InvalidArgumentError(f"{name} is {px}; allowed are {MIN_IMAGE_PX} to {MAX_IMAGE_PX} pixels.")
+        if not all(0 < magnification <= MAX_MAGNIFICATION for magnification in context):
+            raise InvalidArgumentError(f"context is {list(context)}; magnifications lie above 0, up to 200.")
+        if not 0 <= gamma <= 1:
+            raise InvalidArgumentError(f"gamma is {gamma}; allowed is 0 to 1.")
+        self.cohort = cohort if isinstance(cohort, Cohort) else Cohort.load(cohort or default_cohort())
+        self.budget = RoiBudget.of(budget)
+        self.view_px, self.overview_px = int(view_px), int(overview_px)
+        self.context = tuple(float(magnification) for magnification in context)
+        self.reward, self.gamma, self.render_mode = reward, gamma, render_mode
+        queries = localization_queries(self.cohort, split)
+        self._queries = {query.query_id: (query, reference) for query, reference in queries}
+        for query, _ in queries:
+            self.budget.rois(query.magnification)
+        self._checked_slides: set[str] = set()
+        self._over = True
+
+        image = {"view": self.view_px, "overview": self.overview_px}
+        observation: dict[str, spaces.Space[Any]] = {
+            name: spaces.Box(0, 255, (px, px, 3), np.uint8) for name, px in image.items()
+        }
+        if self.context:
+            shape = (len(self.context), self.view_px, self.view_px, 3)
+            observation["context"] = spaces.Box(0, 255, shape, np.uint8)
+        observation["view_box"] = spaces.Box(0, 1, (4,), np.float32)
+        observation["view_magnification"] = spaces.Box(0, MAX_MAGNIFICATION, (1,), np.float32)
+        observation["target_magnification"] = spaces.Box(0, MAX_MAGNIFICATION, (1,), np.float32)
+        observation["budget_left"] = spaces.Box(0, 1, (1,), np.float32)
+        self.observation_space = spaces.Dict(observation)
+        self.action_space = spaces.Dict(
+            {
+                "tool": spaces.Discrete(2),
+                "box": spaces.Box(0, 1, (4,), np.float32),
+                "confidence": spaces.Box(0, 1, (1,), np.float32),
+            }
+        )
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """Every query that `reset(options={"query_id": ...})` takes."""
+        return tuple(self._queries)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        super().reset(seed=seed)
+        self._query, self._reference = self._choose(options or {})
+        self._slide = self._open_checked(self._query.slide_id)
+        self._overview = view_of(
+            self._slide, self._query.search_box, self.overview_px, OVERVIEW_CAP * self._query.magnification
+        )
+        self._view: View | None = None
+        self._context: np.ndarray[Any, Any] | None = None
+        self._visited: list[Box] = []
+        self._budget = self._rois_left = self.budget.rois(self._query.magnification)
+        self._invalid_in_a_row = 0
+        self._over = False
+        return self._observation(), self._info()
+
+    def step(self, action: dict[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        if self._over:
+            raise EpisodeOverError("step() was called on an episode that is over or never began; call reset() first.")
+        tool = int(action["tool"])
+        if tool not in (EXTRACT_ROI, FINISH_AND_REPORT):
+            raise InvalidArgumentError(f"tool is {tool}; allowed are 0 (extract_roi) and 1 (finish_and_report).")
+        potential = self._potential()
+        answer = self._finish(action) if tool == FINISH_AND_REPORT else self._look(action)
+        self._invalid_in_a_row = self._invalid_in_a_row + 1 if "error" in answer else 0
+        score: float | None = None
+        if "outcome" in answer:
+            score = best_placed_iou(answer.pop("box"), self._reference.boxes, self._query.search_box)
+        elif self._invalid_in_a_row == MAX_INVALID_IN_A_ROW:
+            score, answer["outcome"] = 0.0, "budget_exhausted" if answer.pop("over_budget", False) else "invalid"
+        answer.pop("over_budget", None)
+        self._over = score is not None
+        if score is not None:
+            answer |= {"iou": score, "hit": score >= HIT_IOU}
+        return self._observation(), self._reward(score, potential), self._over, False, self._info() | answer
+
+    # -- the two tools -------------------------------------------------------------------------------------------
+
+    def _look(self, action: dict[str, Any]) -> dict[str, Any]:
+        if self._rois_left == 0:
+            return {"error": "The budget of ROIs is spent: finish and report.", "over_budget": True}
+        box, error = self._level0_box(action["box"])
+        if box is None:
+            return {"error": error}
+        clipped = box.intersection(self._query.search_box)
+        if clipped.is_empty:
+            place = "is under one level-0 pixel a side" if box.is_empty else "lies outside the search box"
+            return {"error": f"The ROI {box.to_list()} {place}; the search box is {self._search_box_text()}."}
+        self._view = view_of(self._slide, clipped, self.view_px, self._query.magnification)
+        if self.context:
+            self._context = np.stack([self._context_view(clipped, magnification) for magnification in self.context])
+        self._visited.append(clipped)
+        self._rois_left -= 1
+        if clipped == box:
+            return {}
+        return {"note": f"The ROI {box.to_list()} was clipped to {clipped.to_list()}, its part inside the search box."}
+
+    def _finish(self, action: dict[str, Any]) -> dict[str, Any]:
+        box, error = self._level0_box(action["box"])
+        if box is None:
+            return {"error": error}
+        if not self._query.search_box.contains_point(*box.centre):
+            return {"error": f"The centre of {box.to_list()} lies outside the search box {self._search_box_text()}."}
+        return {"outcome": "scored", "box": box}
+
+    def _level0_box(self, box_unit: Any) -> tuple[Box | None, str]:
+        """The requested box in level-0 pixels, or None and what is wrong with it."""
+        numbers = np.asarray(box_unit, dtype=np.float64)
+        if numbers.shape != (4,) or not np.isfinite(numbers).all():
+            return None, f"The box {numbers.tolist()} is not four finite numbers x, y, width, height."
+        return box_from_unit(numbers, self._query.search_box), ""
+
+    # -- what is shown -------------------------------------------------------------------------------------------
+
+    def _observation(self) -> dict[str, Any]:
+        view = self._view
+        shown: dict[str, Any] = {
+            "overview": self._overview.image.copy(),
+            "view": view.image.copy() if view else blank(self._slide, self.view_px),
+            "view_box": box_to_unit(view.box, self._query.search_box) if view else np.zeros(4, np.float32),
+            "view_magnification": np.array([view.magnification if view else 0], np.float32),
+            "target_magnification": np.array([self._query.magnification], np.float32),
+            "budget_left": np.array([self._rois_left / self._budget if self._budget else 0], np.float32),
+        }
+        if self.context:
+            blanks = [blank(self._slide, self.view_px)] * len(self.context)
+            shown["context"] = np.stack(blanks) if self._context is None else self._context.copy()
+        return shown
+
+    def _info(self) -> dict[str, Any]:
+        query, view = self._query, self._view
+        return {
+            "query_id": query.query_id,
+            "target": query.target,
+            "magnification": query.magnification,
+            "search_box": tuple(query.search_box.to_list()),
+            "slide_size": self._slide.dimensions,
+            "mpp": self._slide.mpp,
+            "rois_left": self._rois_left,
+            "roi": tuple(view.box.to_list()) if view else None,
+            "overview_size": self._overview.size,
+            "view_size": view.size if view else None,
+        }
+
+    def _context_view(self, roi: Box, magnification: float) -> np.ndarray[Any, Any]:
+        capped = min(magnification, self._query.magnification)
+        return context_view(self._slide, roi.centre, self.view_px, capped, self._query.search_box)
+
+    def _search_box_text(self) -> str:
+        return f"{self._query.search_box.to_list()} (x, y, width, height in level-0 pixels)"
+
+    # -- reward --------------------------------------------------------------------------------------------------
+
+    def _potential(self) -> float:
+        """Phi: the score that the last ROI would get as the answer."""
+        if self._view is None or self._over:
+            return 0.0
+        return best_placed_iou(self._view.box, self._reference.boxes, self._query.search_box)
+
+    def _reward(self, score: float | None, potential_before: float) -> float:
+        if self.reward == "hit":
+            return float(score is not None and score >= HIT_IOU)
+        if self.reward == "iou":
+            return score or 0.0
+        return (score or 0.0) + self.gamma * self._potential() - potential_before
+
+    # -- start and end -------------------------------------------------------------------------------------------
+
+    def _choose(self, options: dict[str, Any]) -> tuple[LocalizationQuery, LocalizationReference]:
+        unknown = set(options) - {"query_id"}
+        if unknown:
+            raise UnknownNameError("reset option", str(sorted(unknown)[0]), ["query_id"])
+        query_id = options.get("query_id")
+        if query_id is None:
+            query_id = self.query_ids[int(self.np_random.integers(len(self._queries)))]
+        if query_id not in self._queries:
+            raise UnknownNameError("query", str(query_id), self._queries)
+        return self._queries[query_id]
+
+    def _open_checked(self, slide_id: str) -> Slide:
+        if slide_id not in self._checked_slides:
+            faults = self.cohort.check_slide(slide_id)
+            if faults:
+                raise CohortError(faults)
+            self._checked_slides.add(slide_id)
+        return self.cohort.open(slide_id)
+
+    def render(self) -> np.ndarray[Any, Any] | None:  # type: ignore[override]  # gymnasium's type admits lists of frames
+        """uint8 (side, 2 * side, 3), side the larger of the two images: overview with ROIs, then the last view."""
+        if self.render_mode is None:
+            return None
+        if not hasattr(self, "_overview"):
+            raise EpisodeOverError("render() was called before reset(); call reset() first.")
+        drawn = draw_boxes(self._overview, self._visited[:-1], VISITED)
+        if self._visited:
+            drawn = draw_boxes(View(drawn, self._overview.box, 0, self._overview.size), self._visited[-1:], CURRENT)
+        side = max(self.view_px, self.overview_px)
+        frame = np.full((side, 2 * side, 3), self._slide.background, np.uint8)
+        frame[: self.overview_px, : self.overview_px] = drawn
+        view = self._view.image if self._view else blank(self._slide, self.view_px)
+        frame[: self.view_px, side : side + self.view_px] = view
+        return frame
+
+
+def _check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise UnknownNameError(name, value, allowed)

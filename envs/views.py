@@ -1,0 +1,78 @@
+"""Where we look: images of a slide's boxes as observations show them, and how they are drawn for people.
+
+An image is read at its own size, then padded to a square with the slide's background on the right and below, so
+that pixel (x, y) of the image lies at ((x + 0.5) / width, (y + 0.5) / height) of the box that it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from wsigym.slides import Box, Slide
+from wsigym.slides.geometry import fitted_size, magnification_from_mpp, shown_magnification
+
+__all__ = ["View", "blank", "context_view", "draw_boxes", "view_of"]
+
+Image = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class View:
+    """A box of the slide as an image. `size` is (width, height) of the part of `image` that is not padding."""
+
+    image: Image
+    box: Box
+    magnification: float
+    size: tuple[int, int]
+
+
+def blank(slide: Slide, px: int) -> Image:
+    """uint8 (px, px, 3) of the slide's background colour."""
+    return np.full((px, px, 3), slide.background, dtype=np.uint8)
+
+
+def view_of(slide: Slide, box: Box, px: int, cap: float) -> View:
+    """`box` shown in px x px pixels: shrunk to fit, never above the magnification `cap`, aspect kept, padded."""
+    mpp = _known_mpp(slide)
+    magnification = shown_magnification(box, px, mpp, cap)
+    width, height = (min(px, side) for side in fitted_size(box, magnification, mpp))
+    image = blank(slide, px)
+    image[:height, :width] = slide.read(box, (width, height))
+    return View(image, box, magnification, (width, height))
+
+
+def context_view(slide: Slide, centre: tuple[float, float], px: int, magnification: float, search_box: Box) -> Image:
+    """uint8 (px, px, 3): what surrounds a level-0 point at `magnification`; background outside the search box."""
+    scale = magnification_from_mpp(_known_mpp(slide)) / magnification
+    side = max(1, round(px * scale))
+    box = Box(0, 0, side, side).centred_on(*centre)
+    image = blank(slide, px)
+    left, top = (int(np.ceil((low - start) / scale)) for low, start in ((search_box.x, box.x), (search_box.y, box.y)))
+    right, bottom = (
+        int(np.floor((high - start) / scale)) for high, start in ((search_box.right, box.x), (search_box.bottom, box.y))
+    )
+    inside = np.s_[max(0, top) : max(0, bottom), max(0, left) : max(0, right)]
+    image[inside] = slide.read(box, (px, px))[inside]
+    return image
+
+
+def _known_mpp(slide: Slide) -> float:
+    """The slide's mpp; queries by magnification are checked before an episode starts."""
+    assert slide.mpp is not None
+    return slide.mpp
+
+
+def draw_boxes(view: View, boxes: Iterable[Box], colour: tuple[int, int, int], thickness: int = 1) -> Image:
+    """A copy of the view's image with level-0 boxes drawn on it."""
+    image = view.image.copy()
+    scale_x, scale_y = view.size[0] / view.box.width, view.size[1] / view.box.height
+    for box in boxes:
+        corner = (round((box.x - view.box.x) * scale_x), round((box.y - view.box.y) * scale_y))
+        far = (round((box.right - view.box.x) * scale_x) - 1, round((box.bottom - view.box.y) * scale_y) - 1)
+        cv2.rectangle(image, corner, far, colour, thickness)
+    return image
