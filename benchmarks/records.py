@@ -1,0 +1,85 @@
+"""What is kept of an episode: one line of `episodes.jsonl`.
+
+A record holds all that tables need, so that a table never opens a slide, and every action, so that a replay gives
+the same score. It never holds the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["SCORED_OUTCOMES", "EpisodeKey", "EpisodeRecord", "StepRecord"]
+
+Outcome = Literal["scored", "unparsed", "invalid", "refused", "budget_exhausted", "infrastructure_error"]
+
+SCORED_OUTCOMES = ("scored", "unparsed", "invalid", "refused", "budget_exhausted")
+"""Outcomes that have a score and stay in the denominator. An infrastructure error has none and is run again."""
+
+
+class EpisodeKey(NamedTuple):
+    """What makes an episode this one. Two lines of one run with equal keys are the same episode, the last counts."""
+
+    suite: str
+    task: str
+    item: str
+    rotation: int
+    policy: str
+    endpoint: str | None
+    budget: str
+    seed: int
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StepRecord(_Record):
+    """One action and what came of it. `box` is the level-0 box asked for, `roi` the one shown after clipping."""
+
+    action: dict[str, Any]
+    box: tuple[int, int, int, int] | None = None
+    roi: tuple[int, int, int, int] | None = None
+    view_magnification: float | None = None
+    error: str | None = None
+    note: str | None = None
+    reason: str | None = None
+    conclusion: str | None = None
+    act_seconds: float
+    step_seconds: float
+
+
+class EpisodeRecord(_Record):
+    """One episode. `groups` are what tables can split by; `metrics` are the task's own numbers.
+
+    `confidence` is the policy's in 0..1, None where it stated none. `seed_used` is the episode's RNG seed, from
+    sha256 of the run's seed and the key. `error` is the exception's text of an infrastructure error.
+    """
+
+    suite: str
+    task: str
+    item: str
+    rotation: int = 0
+    policy: str
+    endpoint: str | None = None
+    budget: str
+    seed: int
+    outcome: Outcome
+    score: float | None
+    groups: dict[str, str | float | None]
+    metrics: dict[str, float | bool | int | str | None]
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    steps: tuple[StepRecord, ...]
+    seed_used: int
+    started: str
+    seconds: float
+    version: str
+    commit: str | None
+    error: str | None = None
+
+    @property
+    def key(self) -> EpisodeKey:
+        return EpisodeKey(
+            self.suite, self.task, self.item, self.rotation, self.policy, self.endpoint, self.budget, self.seed
+        )

@@ -1,0 +1,52 @@
+"""The command line: `wsigym COMMAND ...`. One file a command group; this one joins them.
+
+Exit codes: 0 done, 1 the work failed, 2 bad arguments or bad input. An error that wsigym raises on purpose is
+printed as its message, without a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+import wsigym
+from wsigym.errors import WsigymError
+
+from . import cohort, listing
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="wsigym",
+    help="Environments in which agents navigate whole-slide pathology images.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(cohort.app, name="cohort")
+app.command("envs")(listing.envs)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(wsigym.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Entry point of the `wsigym` command."""
+    try:
+        app()
+    except WsigymError as error:
+        Console(stderr=True, soft_wrap=True).print(f"wsigym: {error}", markup=False, highlight=False)
+        sys.exit(2 if error.bad_input else 1)

@@ -1,0 +1,39 @@
+"""`wsigym cohort synth | check`: make and validate cohorts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from wsigym.errors import CohortError
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Make and validate cohorts.", no_args_is_help=True)
+
+
+@app.command()
+def check(
+    cohort: Path = typer.Argument(..., help="The cohort's folder."),
+    allow_outside: bool = typer.Option(False, help="Allow slide paths that leave the folder."),
+    as_json: bool = typer.Option(False, "--json", help="Print the faults as JSON."),
+) -> None:
+    """Validate files, slides and boxes; list every fault, not only the first."""
+    from wsigym.cohorts import Cohort
+
+    try:
+        loaded = Cohort.load(cohort, allow_outside=allow_outside)
+        faults = loaded.check_slides()
+    except CohortError as error:
+        faults = list(error.faults)
+    if as_json:
+        typer.echo(json.dumps({"faults": [asdict(fault) for fault in faults]}, indent=2))
+    elif faults:
+        typer.echo("\n".join(str(fault) for fault in faults), err=True)
+        typer.echo(f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in {cohort}", err=True)
+    else:
+        typer.echo(f"{loaded.name}: {len(loaded.slides)} slides, {len(loaded.nodes)} nodes, {len(loaded.paths)} paths")
+    raise typer.Exit(2 if faults else 0)
