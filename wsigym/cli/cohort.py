@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -17,9 +18,9 @@ app = typer.Typer(help="Make and validate cohorts.", no_args_is_help=True)
 
 @app.command()
 def check(
-    cohort: Path = typer.Argument(..., help="The cohort's folder."),
-    allow_outside: bool = typer.Option(False, help="Allow slide paths that leave the folder."),
-    as_json: bool = typer.Option(False, "--json", help="Print the faults as JSON."),
+    cohort: Annotated[Path, typer.Argument(help="The cohort's folder.")],
+    allow_outside: Annotated[bool, typer.Option(help="Allow slide paths that leave the folder.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the faults as JSON.")] = False,
 ) -> None:
     """Validate files, slides and boxes; list every fault, not only the first."""
     from wsigym.cohorts import Cohort

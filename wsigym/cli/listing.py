@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
 import typer
 
@@ -11,7 +12,7 @@ from wsigym.envs.registration import ENVIRONMENTS
 __all__ = ["envs"]
 
 
-def envs(as_json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def envs(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the environment ids."""
     if as_json:
         typer.echo(json.dumps(ENVIRONMENTS, indent=2))
