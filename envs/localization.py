@@ -59,7 +59,7 @@ from wsigym.slides.geometry import box_from_unit, box_to_unit
 from .budgets import RoiBudget
 from .views import View, blank, context_view, draw_boxes, view_of
 
-__all__ = ["EXTRACT_ROI", "FINISH_AND_REPORT", "LocalizationEnv"]
+__all__ = ["EXTRACT_ROI", "FINISH_AND_REPORT", "LocalizationEnv", "extract_roi", "finish_and_report"]
 
 EXTRACT_ROI, FINISH_AND_REPORT = 0, 1
 REWARDS = ("iou", "hit", "shaped")
@@ -316,6 +316,21 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         view = self._view.image if self._view else blank(self._slide, self.view_px)
         frame[: self.view_px, side : side + self.view_px] = view
         return frame
+
+
+def extract_roi(box_unit: Sequence[float]) -> dict[str, Any]:
+    """The action that looks at `box_unit` (x, y, width, height in 0..1 of the search box)."""
+    return {"tool": EXTRACT_ROI, "box": np.array(box_unit, np.float32), "confidence": np.array([np.nan], np.float32)}
+
+
+def finish_and_report(box_unit: Sequence[float], confidence: float | None = None) -> dict[str, Any]:
+    """The action that answers with `box_unit`; `confidence` is 0..1, or None for "not stated"."""
+    stated = np.nan if confidence is None else confidence
+    return {
+        "tool": FINISH_AND_REPORT,
+        "box": np.array(box_unit, np.float32),
+        "confidence": np.array([stated], np.float32),
+    }
 
 
 def _check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
