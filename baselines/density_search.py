@@ -2,7 +2,7 @@
 
 One map of the search box holds what is believed of every place: at first the density of the overview, then, where an
 ROI was looked at, the density at the target magnification, which resolves what the overview blurs. Each look goes to
-the densest field not yet looked at; the answer is the densest field of those looked at (of the overview where the budget is 0).
+the densest field not yet looked at; the answer is the densest field of those looked at (with no budget, of all).
 EviPathBench announces density baselines without describing them: these are this project's.
 """
 
