@@ -31,7 +31,7 @@ LOOK, ANSWER, REFERENCE = (30, 90, 220), (220, 40, 40), (20, 140, 60)
 def trajectory_picture(
     cohort: Cohort, query: LocalizationQuery, reference: LocalizationReference, record: EpisodeRecord
 ) -> Image.Image:
-    """The search box with numbered ROIs (blue), the answer (red) and the valid boxes (green), and each look beside it."""
+    """The search box with numbered ROIs (blue), the answer (red) and valid boxes (green); each look beside it."""
     slide = cohort.open(query.slide_id)
     mapped = view_of(slide, query.search_box, MAP_PX, query.magnification)
     rois = [Box.of(step.roi) for step in record.steps if step.roi and step.action["tool"] != FINISH_AND_REPORT]
