@@ -1,5 +1,71 @@
-"""Reading pixels: geometry, backends, tissue and stain maps."""
+"""Reading pixels: slides and their backends, geometry, tissue and stain maps.
 
-from wsigym.slides.geometry import Box
+Importing this package is light. The names below load on first use (PEP 562), so that `from wsigym.slides import Box`
+imports neither OpenSlide nor OpenCV.
+"""
 
-__all__ = ["Box"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .geometry import (
+    Box,
+    box_from_unit,
+    box_to_unit,
+    fitted_size,
+    magnification_from_mpp,
+    mpp_from_magnification,
+    shown_magnification,
+)
+
+if TYPE_CHECKING:
+    from .opening import open_slide
+    from .resolution import Resolution
+    from .slide import Slide
+    from .stain import StainMap, haematoxylin_density, haematoxylin_of
+    from .tissue import TissueMap, tissue_mask, tissue_mask_of
+
+__all__ = [
+    "Box",
+    "Resolution",
+    "Slide",
+    "StainMap",
+    "TissueMap",
+    "box_from_unit",
+    "box_to_unit",
+    "fitted_size",
+    "haematoxylin_density",
+    "haematoxylin_of",
+    "magnification_from_mpp",
+    "mpp_from_magnification",
+    "open_slide",
+    "shown_magnification",
+    "tissue_mask",
+    "tissue_mask_of",
+]
+
+_HOME_OF = {
+    "Resolution": "resolution",
+    "Slide": "slide",
+    "StainMap": "stain",
+    "TissueMap": "tissue",
+    "haematoxylin_density": "stain",
+    "haematoxylin_of": "stain",
+    "open_slide": "opening",
+    "tissue_mask": "tissue",
+    "tissue_mask_of": "tissue",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,6 +13,8 @@
     |-- EpisodeOverError             step() after the episode ended, or before reset()
     `-- RunError                     a run folder that is locked, broken or belongs to another run
 
+    WsigymWarning                    something to know that changes no result, such as two figures that disagree
+
 A message says what was asked, what was found, what is allowed and what to do next. Bad input raises at
 the border (load, open, parse). A policy's invalid request inside an episode is data, never an exception.
 """
@@ -37,6 +39,7 @@ __all__ = [
     "UnsupportedSlideError",
     "UpsamplingError",
     "WsigymError",
+    "WsigymWarning",
 ]
 
 
@@ -128,3 +131,7 @@ class EpisodeOverError(WsigymError):
 
 class RunError(WsigymError):
     """A run folder that is locked by another process, broken, or made with other arguments."""
+
+
+class WsigymWarning(UserWarning):
+    """Something to know that does not stop the work, such as a file whose two figures for its scale disagree."""

@@ -1,0 +1,106 @@
+"""What can be known of a TIFF file from its tags, before any pixel is decoded. Shared by the backends."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import tifffile
+
+from wsigym.errors import SlideOpenError, UnsupportedSlideError
+
+__all__ = ["check_tiff", "check_tiff_file", "is_tiff", "is_tiled_tiff"]
+
+# tifffile logs what it finds wrong in a file; without a handler Python prints that to stderr, beside our own error.
+logging.getLogger("tifffile").addHandler(logging.NullHandler())
+
+_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+"""Classic and BigTIFF, little- and big-endian (TIFF 6.0 section 2; BigTIFF)."""
+
+_BRIGHTFIELD = {"MINISBLACK", "MINISWHITE", "RGB", "YCBCR"}
+
+
+def is_tiff(location: str) -> bool:
+    """Whether the local file begins as a TIFF file does."""
+    with Path(location).open("rb") as file:
+        return file.read(4) in _MAGIC
+
+
+def is_tiled_tiff(location: str) -> bool:
+    """Whether the local file is a TIFF file whose first image is tiled."""
+    if not is_tiff(location):
+        return False
+    try:
+        with tifffile.TiffFile(location) as tiff:
+            return bool(tiff.pages) and tiff.pages.first.is_tiled
+    except Exception:  # a broken header can raise anything; whatever it is, this is no tiled TIFF
+        return False
+
+
+def check_tiff_file(location: str) -> None:
+    """`check_tiff` on a local file; nothing if it is no TIFF file."""
+    if not is_tiff(location):
+        return
+    try:
+        tiff = tifffile.TiffFile(location)
+    except Exception as error:  # a broken header can raise anything
+        raise SlideOpenError(f"{location}: its TIFF header cannot be read ({error}).") from error
+    with tiff:
+        check_tiff(tiff, location)
+
+
+def check_tiff(tiff: tifffile.TiffFile, location: str) -> None:
+    """Raise unless the file holds every tile that it lists, and its pixels are 8-bit RGB or grey brightfield.
+
+    `SlideOpenError` if it is truncated or its index is broken, `UnsupportedSlideError` for other pixels.
+    """
+    try:
+        if not tiff.pages:
+            raise SlideOpenError(f"{location}: the TIFF file holds no image.")
+        _check_extents(tiff, location)
+        _check_pixels(tiff, location)
+    except SlideOpenError:
+        raise
+    except Exception as error:  # a broken index can raise anything
+        raise SlideOpenError(f"{location}: its TIFF index cannot be read ({type(error).__name__}: {error}).") from error
+
+
+def _images(tiff: tifffile.TiffFile) -> Iterator[tifffile.TiffPage | tifffile.TiffFrame]:
+    for page in tiff.pages:
+        yield page
+        if isinstance(page, tifffile.TiffPage) and page.pages is not None:
+            yield from page.pages
+
+
+def _check_extents(tiff: tifffile.TiffFile, location: str) -> None:
+    size = tiff.filehandle.size
+    for number, image in enumerate(_images(tiff)):
+        offsets = np.asarray(image.dataoffsets, dtype=np.uint64)
+        counts = np.asarray(image.databytecounts, dtype=np.uint64)
+        if len(offsets) != len(counts):
+            raise SlideOpenError(
+                f"{location}: image {number} lists {len(offsets)} tile offsets but {len(counts)} tile sizes."
+            )
+        beyond = np.flatnonzero(offsets + counts > size)
+        if len(beyond):
+            raise SlideOpenError(
+                f"{location}: the file is truncated: {len(beyond)} of {len(offsets)} tiles of image {number} end after "
+                f"the file's last byte (it has {size:,} bytes and needs {int((offsets + counts).max()):,}). "
+                f"Copy or download it again."
+            )
+
+
+def _check_pixels(tiff: tifffile.TiffFile, location: str) -> None:
+    page = tiff.pages.first
+    photometric = getattr(page.photometric, "name", str(page.photometric))
+    channels = page.samplesperpixel
+    if channels == 1 and len(tiff.series[0].pages) > 1:
+        channels = len(tiff.series[0].pages)
+    if page.dtype == np.uint8 and channels in (1, 3, 4) and photometric in _BRIGHTFIELD:
+        return
+    raise UnsupportedSlideError(
+        f"{location}: pixels are {channels} channel(s) of {page.dtype}, photometric {photometric}; wsigym reads "
+        f"8-bit RGB or grey brightfield images. Convert the slide to 8-bit RGB first."
+    )

@@ -1,0 +1,98 @@
+"""OpenSlide: every format that it reads, from local files."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import numpy.typing as npt
+import openslide
+
+from wsigym.errors import SlideOpenError, SlideReadError
+
+from ._pixels import background_from, over_background
+from ._tiff import check_tiff_file
+
+__all__ = ["OpenSlideBackend"]
+
+CACHE_BYTES = 64 * 2**20
+"""Decoded tiles kept by OpenSlide for all slides of the process together (its default is 32 MiB for each)."""
+
+_cache: tuple[int, openslide.OpenSlideCache] | None = None
+
+
+def _shared_cache() -> openslide.OpenSlideCache:
+    """One cache a process: a forked child must not touch its parent's, whose lock may be held."""
+    global _cache
+    if _cache is None or _cache[0] != os.getpid():
+        _cache = os.getpid(), openslide.OpenSlideCache(CACHE_BYTES)
+    return _cache[1]
+
+
+class OpenSlideBackend:
+    """One file, open in OpenSlide. An OpenSlide handle is dead for good after its first error, so it is replaced."""
+
+    def __init__(self, location: str) -> None:
+        check_tiff_file(location)
+        self._location = location
+        self._slide = self._open()
+        self.properties = dict(self._slide.properties)
+        self.background = background_from(self.properties)
+        self.level_dimensions = tuple(self._slide.level_dimensions)
+        self._downsamples = self._slide.level_downsamples
+        self.icc_profile = _icc_profile(self._slide)
+        self.associated_names = tuple(self._slide.associated_images)
+
+    @classmethod
+    def recognises(cls, location: str) -> bool:
+        return "://" not in location and openslide.OpenSlide.detect_format(location) is not None
+
+    def read_level(self, level: int, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
+        # OpenSlide takes level-0 coordinates and divides them by its own downsample. Where that is a whole number
+        # the result is exactly (x, y); where it is not, rounding moves it by half a level-0 pixel at most.
+        downsample = self._downsamples[level]
+        location = round(x * downsample), round(y * downsample)
+        slide = self._slide
+        try:
+            region = slide.read_region(location, level, (width, height))
+        except openslide.OpenSlideError:
+            # Perhaps another thread's bad tile killed the handle that we share: a fresh one, that nobody else has
+            # yet, tells.
+            slide = self._open()
+            try:
+                region = slide.read_region(location, level, (width, height))
+            except openslide.OpenSlideError as error:
+                slide = self._open()
+                raise SlideReadError(
+                    f"{self._location}: level {level} cannot be read at x {x}, y {y}, {width} x {height} level pixels "
+                    f"({error}). A tile there is damaged; other tiles still read."
+                ) from error
+            finally:
+                self._slide = slide
+        return over_background(np.asarray(region), self.background)
+
+    def read_associated(self, name: str) -> npt.NDArray[np.uint8]:
+        try:
+            image = self._slide.associated_images[name]
+        except openslide.OpenSlideError as error:
+            self._slide = self._open()
+            raise SlideReadError(
+                f"{self._location}: the associated image {name!r} cannot be read ({error})."
+            ) from error
+        return over_background(np.asarray(image), self.background)
+
+    def close(self) -> None:
+        self._slide.close()
+
+    def _open(self) -> openslide.OpenSlide:
+        try:
+            slide = openslide.OpenSlide(self._location)
+        except openslide.OpenSlideError as error:
+            raise SlideOpenError(f"{self._location}: OpenSlide cannot open it ({error}).") from error
+        slide.set_cache(_shared_cache())
+        return slide
+
+
+def _icc_profile(slide: openslide.OpenSlide) -> bytes | None:
+    profile = slide.color_profile
+    return None if profile is None else profile.tobytes()

@@ -1,0 +1,175 @@
+"""TiffSlide: tiled TIFF files, local or at any URL that fsspec knows.
+
+TiffSlide opens the file and reads its properties. Levels and tiles are taken from the tifffile object that it stands
+on: TiffSlide itself takes the second level of an SVS file without thumbnail for a thumbnail, fills tiles that were
+never scanned with black, and reads truncated JPEG tiles as if they were whole.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import tifffile
+
+from wsigym.errors import SlideOpenError, SlideReadError, UnsupportedSlideError
+
+from ._pixels import background_from, over_background
+from ._tiff import check_tiff, is_tiled_tiff
+
+if TYPE_CHECKING:
+    from tiffslide import TiffSlide
+
+__all__ = ["TiffSlideBackend"]
+
+_JPEG_END = b"\xff\xd9"
+
+
+class TiffSlideBackend:
+    """One file, open in TiffSlide."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._lock = threading.Lock()  # the file's position is shared by all threads
+        self._slide = _open(location)
+        tiff = self._slide.ts_tifffile
+        check_tiff(tiff, location)
+        self._levels = _levels(tiff, location)
+        in_pyramid = {page.offset for page in self._levels}
+        self._associated = {
+            series.name.lower(): series for series in tiff.series if series.keyframe.offset not in in_pyramid
+        }
+        self.properties = _properties(self._slide)
+        self.background = background_from(self.properties)
+        self.level_dimensions = tuple((page.imagewidth, page.imagelength) for page in self._levels)
+        profile = self._levels[0].tags.valueof("InterColorProfile")
+        self.icc_profile = profile if isinstance(profile, bytes) else None
+        self.associated_names = tuple(self._associated)
+
+    @classmethod
+    def recognises(cls, location: str) -> bool:
+        return "://" in location or is_tiled_tiff(location)
+
+    def read_level(self, level: int, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
+        page = self._levels[level]
+        tile_width, tile_height = page.tilewidth, page.tilelength
+        columns = -(-page.imagewidth // tile_width)
+        pixels = np.empty((height, width, 3), dtype=np.uint8)
+        for row in range(y // tile_height, -(-(y + height) // tile_height)):
+            for column in range(x // tile_width, -(-(x + width) // tile_width)):
+                tile = self._tile(level, row * columns + column)
+                left, top = column * tile_width, row * tile_height
+                x0, x1 = max(x, left), min(x + width, left + tile_width)
+                y0, y1 = max(y, top), min(y + height, top + tile_height)
+                pixels[y0 - y : y1 - y, x0 - x : x1 - x] = (
+                    self.background if tile is None else tile[y0 - top : y1 - top, x0 - left : x1 - left]
+                )
+        return pixels
+
+    def read_associated(self, name: str) -> npt.NDArray[np.uint8]:
+        try:
+            with self._lock:
+                pixels = self._associated[name].asarray()
+        except Exception as error:  # tifffile and its codecs raise many types
+            raise SlideReadError(
+                f"{self._location}: the associated image {name!r} cannot be read ({error})."
+            ) from error
+        return _rgb(np.atleast_3d(pixels), self.background)
+
+    def close(self) -> None:
+        self._slide.close()
+
+    def __del__(self) -> None:
+        if "_slide" in self.__dict__:  # it is absent where opening failed
+            self.close()
+
+    def _tile(self, level: int, index: int) -> npt.NDArray[np.uint8] | None:
+        """uint8 (h, w, 3), cut to the image's edge; None if it was never scanned."""
+        page = self._levels[level]
+        offset, count = page.dataoffsets[index], page.databytecounts[index]
+        if count == 0:
+            return None
+        try:
+            with self._lock:
+                page.parent.filehandle.seek(offset)
+                data = page.parent.filehandle.read(count)
+            if len(data) < count:
+                raise ValueError(f"{len(data)} of {count} bytes could be read")
+            tables = {}
+            if page.compression == tifffile.COMPRESSION.JPEG:
+                # The decoder fills what is missing of a cut stream with grey and says nothing.
+                if data.rfind(_JPEG_END) < 0:
+                    raise ValueError("the JPEG stream ends early")
+                tables = {"jpegtables": page.jpegtables, "jpegheader": page.jpegheader}
+            decoded = page.decode(data, index, **tables)[0]
+        except Exception as error:  # the file system's and the codecs' errors are of many types
+            raise SlideReadError(
+                f"{self._location}: tile {index} of level {level} cannot be read ({error}). Other tiles still read."
+            ) from error
+        if decoded is None:
+            return None
+        if page.photometric == tifffile.PHOTOMETRIC.MINISWHITE:
+            decoded = ~decoded
+        return _rgb(decoded[0], self.background)
+
+
+def _open(location: str) -> TiffSlide:
+    from tiffslide import TiffSlide  # costs 0.3 s, which files of other backends need not pay
+
+    try:
+        return TiffSlide(location)
+    except FileNotFoundError:
+        raise SlideOpenError(f"{location}: no such file.") from None
+    except tifffile.TiffFileError as error:
+        raise SlideOpenError(f"{location}: not a slide: TiffSlide reads TIFF files only ({error}).") from error
+    except Exception as error:  # every file system of fsspec raises its own errors
+        raise SlideOpenError(f"{location}: cannot be opened ({type(error).__name__}: {error}).") from error
+
+
+def _levels(tiff: tifffile.TiffFile, location: str) -> list[tifffile.TiffPage]:
+    """The pages of the pyramid, largest first: an SVS file's tiled pages, else the levels of the first series."""
+    first = tiff.pages.first
+    if not first.is_tiled:
+        raise SlideOpenError(
+            f"{location}: is a flat image, not a tiled slide. Give its microns per pixel to open a local copy "
+            f"as a slide of one level: open_slide(..., mpp=0.5)."
+        )
+    if tiff.is_svs:
+        levels = [page for page in tiff.pages if isinstance(page, tifffile.TiffPage) and page.is_tiled]
+    else:
+        levels = [level.keyframe for level in tiff.series[0].levels]
+    if levels[0].offset != first.offset or not all(_alike(level, first) for level in levels):
+        raise UnsupportedSlideError(
+            f"{location}: TiffSlide reads one pyramid of tiles of one kind, and this file holds something else. "
+            f"Open a local copy with backend='openslide'."
+        )
+    return levels
+
+
+def _alike(level: tifffile.TiffPage, first: tifffile.TiffPage) -> bool:
+    return (
+        level.is_tiled
+        and level.dtype == first.dtype
+        and level.samplesperpixel == first.samplesperpixel
+        and (level.samplesperpixel == 1 or level.planarconfig == tifffile.PLANARCONFIG.CONTIG)
+    )
+
+
+def _properties(slide: TiffSlide) -> dict[str, str]:
+    """TiffSlide's properties as text, under OpenSlide's names, without those that it leaves empty."""
+    return {
+        key.replace("tiffslide.", "openslide.", 1): str(value)
+        for key, value in slide.properties.items()
+        if value is not None
+    }
+
+
+def _rgb(pixels: npt.NDArray[np.uint8], background: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
+    """uint8 (h, w, 3) of grey, RGB or RGBA pixels (h, w, channels)."""
+    if pixels.shape[-1] == 1:
+        return np.repeat(pixels, 3, axis=-1)
+    if pixels.shape[-1] == 4:
+        return over_background(pixels, background)
+    return pixels

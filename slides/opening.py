@@ -1,0 +1,93 @@
+"""Opening a slide: where it is, which backend reads it, and what to say when none does."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from wsigym.errors import SlideOpenError, WsigymWarning
+
+from .backends import BACKENDS, backend_class
+from .resolution import checked_mpp, disagreement, resolution_from
+from .slide import Slide
+
+__all__ = ["open_slide"]
+
+
+def open_slide(path_or_url: str | os.PathLike[str], *, mpp: float | None = None, backend: str = "auto") -> Slide:
+    """Open a whole-slide image: a local path, or a URL that fsspec knows (http, https, s3 ...).
+
+    `mpp` (microns per level-0 pixel, 0.05 to 20) overrides what the file says. It also says that a flat image (PNG,
+    JPEG, TIFF without tiles) is meant to be used as a slide of one level.
+
+    `backend="auto"` takes OpenSlide for the local files that it recognises, TiffSlide for URLs and for tiled TIFF files
+    that OpenSlide does not recognise, and Pillow for flat images when `mpp` is given. "openslide", "tiffslide" and
+    "image" insist on one. `slide.backend` says which it is.
+
+    Raises `SlideOpenError` if there is no such file, or it is no slide, truncated or broken, and
+    `UnsupportedSlideError` if its pixels are not 8-bit RGB or grey. Warns (`WsigymWarning`) if the file's mpp and
+    objective power differ by more than 10 %; mpp is used.
+    """
+    given_mpp = None if mpp is None else checked_mpp(mpp)
+    location = _locate(os.fspath(path_or_url))
+    name = _choose(location, given_mpp) if backend == "auto" else _insist(location, backend)
+    opened = backend_class(name)(location)
+    resolution = resolution_from(opened.properties, given_mpp)
+    if (warning := disagreement(resolution)) is not None:
+        warnings.warn(f"{location}: {warning}", WsigymWarning, stacklevel=2)
+    return Slide(location, name, opened, resolution)
+
+
+def _locate(text: str) -> str:
+    """The absolute path of a local file, once it is known to be there and not empty; URLs as they are."""
+    if "://" in text and not text.startswith("file://"):
+        return text
+    path = Path(unquote(urlsplit(text).path) if text.startswith("file://") else text).absolute()
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise SlideOpenError(f"{path}: no such file.") from None
+    except (OSError, ValueError) as error:
+        raise SlideOpenError(f"{path}: cannot be opened ({error}).") from error
+    if path.is_dir():
+        raise SlideOpenError(f"{path}: is a folder; a slide is a file.")
+    if size == 0:
+        raise SlideOpenError(f"{path}: is empty (0 bytes), not a slide.")
+    if not os.access(path, os.R_OK):
+        raise SlideOpenError(f"{path}: may not be read; check its permissions.")
+    return str(path)
+
+
+def _choose(location: str, given_mpp: float | None) -> str:
+    name = next((name for name in BACKENDS if backend_class(name).recognises(location)), None)
+    if name is None:
+        raise _not_a_slide(location, "no backend knows its format")
+    if name == "image" and given_mpp is None:
+        raise _flat(location)
+    return name
+
+
+def _insist(location: str, name: str) -> str:
+    if backend_class(name).recognises(location):
+        return name
+    if backend_class("image").recognises(location):
+        raise _flat(location)
+    raise _not_a_slide(location, f"the backend {name!r} does not know its format; backend='auto' tries them all")
+
+
+def _flat(location: str) -> SlideOpenError:
+    return SlideOpenError(
+        f"{location}: is a flat image, not a tiled slide, and its scale is unknown. Give its microns per pixel "
+        f"to open it as a slide of one level: open_slide(..., mpp=0.5)."
+    )
+
+
+def _not_a_slide(location: str, reason: str) -> SlideOpenError:
+    with Path(location).open("rb") as file:
+        head = file.read(8)
+    return SlideOpenError(
+        f"{location}: not a slide: {reason} (it begins with the bytes {head.hex(' ')}). Slides are pyramids such as "
+        f"SVS, tiled TIFF, NDPI, MRXS, SCN, BIF or DICOM."
+    )

@@ -1,0 +1,202 @@
+"""A slide: pixels of any box at any size, whatever file and library they come from."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType, TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from wsigym.errors import InvalidArgumentError, MissingResolutionError, UpsamplingError
+
+from .backends import Backend, backend_class
+from .geometry import Box, fitted_size, magnification_from_mpp
+from .resample import Edges, Plane, level_for, resample
+from .resolution import PLAUSIBLE_MPP, Resolution
+
+__all__ = ["MAX_OUTPUT_PX", "NATIVE_TOLERANCE", "Slide"]
+
+NATIVE_TOLERANCE = 1.1
+"""A magnification up to 10 % above the scan's counts as native: a scan at 0.2527 um/px is a 40x scan."""
+
+MAX_OUTPUT_PX = 2**28
+"""Pixels of one read (0.8 GB of RGB): more is refused before anything is allocated."""
+
+
+class Slide:
+    """A whole-slide image, made by `open_slide`. Boxes are level-0 pixels throughout.
+
+    Safe under fork, spawn, threads and pickling: what is known of the file travels, and each process opens the file
+    for itself when it first reads pixels. `close()` frees the file; a later read opens it again.
+
+    Attributes: `path` (absolute path or URL), `backend` (its name), `width`, `height` (level-0 pixels),
+    `level_dimensions` ((width, height) of each level), `level_downsamples` (mean of both axes, level 0 first),
+    `properties` (what the file says, under OpenSlide's names), `resolution`, `background` (RGB), `icc_profile`
+    (bytes or None; never applied), `associated_images` (name to uint8 (height, width, 3), read when asked for).
+    """
+
+    def __init__(self, path: str, backend: str, opened: Backend, resolution: Resolution) -> None:
+        self.path = path
+        self.backend = backend
+        self.resolution = resolution
+        self.level_dimensions = opened.level_dimensions
+        self.width, self.height = opened.level_dimensions[0]
+        self.level_downsamples = tuple(
+            (self.width / width + self.height / height) / 2 for width, height in opened.level_dimensions
+        )
+        self.background = opened.background
+        self.icc_profile = opened.icc_profile
+        self._properties = dict(opened.properties)
+        self._associated_names = opened.associated_names
+        self._opened: tuple[int, Backend] | None = os.getpid(), opened
+
+    @property
+    def box(self) -> Box:
+        """The whole slide."""
+        return Box(0, 0, self.width, self.height)
+
+    @property
+    def dimensions(self) -> tuple[int, int]:
+        """(width, height) in level-0 pixels."""
+        return self.width, self.height
+
+    @property
+    def mpp(self) -> float | None:
+        """Microns per level-0 pixel; None if unknown."""
+        return self.resolution.mpp
+
+    @property
+    def magnification(self) -> float | None:
+        """Objective-equivalent magnification of level 0, 10 / mpp; None if unknown."""
+        return None if self.mpp is None else magnification_from_mpp(self.mpp)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return MappingProxyType(self._properties)
+
+    @property
+    def associated_images(self) -> Mapping[str, npt.NDArray[np.uint8]]:
+        return _AssociatedImages(self, self._associated_names)
+
+    def read(self, box: Box, size: tuple[int, int] | None = None) -> npt.NDArray[np.uint8]:
+        """uint8 (height, width, 3): the pixels of `box`, shown at `size` = (width, height); its own size by default.
+
+        The parts of `box` outside the slide, and those never scanned, are `background`. At its own size a box is cut
+        out of level 0 exactly. A smaller size is the area mean of the coarsest level that is fine enough, within
+        half a pixel of that level. A larger size is interpolated linearly.
+
+        Raises `InvalidArgumentError` for an empty box, a size below 1 px or above 2**28 px in all, and
+        `SlideReadError` if pixels of the file cannot be read.
+        """
+        width, height = self._checked_size(box, size)
+        level = level_for(self.level_downsamples, min(box.width / width, box.height / height))
+        level_width, level_height = self.level_dimensions[level]
+        edges = Edges(
+            box.x * level_width / self.width,
+            box.y * level_height / self.height,
+            box.right * level_width / self.width,
+            box.bottom * level_height / self.height,
+        )
+        backend = self._backend()
+        plane = Plane(level_width, level_height, self.background, lambda *rect: backend.read_level(level, *rect))
+        return resample(plane, edges, width, height)
+
+    def read_at(self, box: Box, magnification: float, *, allow_upsampling: bool = False) -> npt.NDArray[np.uint8]:
+        """uint8 (height, width, 3): the pixels of `box` at an objective-equivalent `magnification`.
+
+        The size is `fitted_size(box, magnification, slide.mpp)`. A magnification up to 10 % above the scan's counts
+        as native and is resampled; above that, `allow_upsampling` must be given.
+
+        Raises `MissingResolutionError` if the slide's scale is unknown, `UpsamplingError`, and what `read` raises.
+        """
+        if not (math.isfinite(magnification) and magnification > 0):
+            raise InvalidArgumentError(f"magnification is {magnification!r}; it must be a number above 0, such as 20.")
+        if self.mpp is None:
+            low, high = PLAUSIBLE_MPP
+            raise MissingResolutionError(
+                f"{self.path}: {magnification:g}x was asked for, but the slide's microns per pixel are unknown. "
+                f"Found: {self.resolution.found}; usable is an mpp from {low} to {high:g} um/px or an objective power. "
+                f"Give it: open_slide(..., mpp=0.25), or `mpp` of the slide in its cohort."
+            )
+        native = magnification_from_mpp(self.mpp)
+        if magnification > native * NATIVE_TOLERANCE and not allow_upsampling:
+            raise UpsamplingError(
+                f"{self.path}: {magnification:g}x was asked for, but the slide is scanned at {native:.4g}x "
+                f"({self.mpp:g} um/px); up to {native * NATIVE_TOLERANCE:.4g}x is allowed. Ask for less, or pass "
+                f"allow_upsampling=True."
+            )
+        return self.read(box, fitted_size(box, magnification, self.mpp))
+
+    def thumbnail(self, max_px: int) -> npt.NDArray[np.uint8]:
+        """uint8 (height, width, 3): the whole slide with its long side at most `max_px` pixels, never enlarged."""
+        if max_px < 1:
+            raise InvalidArgumentError(f"max_px is {max_px}; a thumbnail has at least 1 px a side.")
+        scale = min(1.0, max_px / max(self.width, self.height))
+        return self.read(self.box, (max(1, round(self.width * scale)), max(1, round(self.height * scale))))
+
+    def close(self) -> None:
+        """Free the file. Harmless when repeated; a later read opens it again."""
+        opened, self._opened = self._opened, None
+        if opened is not None and opened[0] == os.getpid():
+            opened[1].close()
+
+    def _checked_size(self, box: Box, size: tuple[int, int] | None) -> tuple[int, int]:
+        if box.is_empty:
+            raise InvalidArgumentError(f"{self.path}: the box {box.to_list()} is empty; it needs at least 1 px a side.")
+        width, height = (box.width, box.height) if size is None else size
+        if width != int(width) or height != int(height) or width < 1 or height < 1:
+            raise InvalidArgumentError(
+                f"{self.path}: size is {size!r}; it is (width, height) in whole pixels, 1 or more each."
+            )
+        if width * height > MAX_OUTPUT_PX:
+            raise InvalidArgumentError(
+                f"{self.path}: {width} x {height} px were asked for in one read; at most {MAX_OUTPUT_PX:,} px are "
+                f"allowed. Ask for a smaller size, or read the box in parts."
+            )
+        return int(width), int(height)
+
+    def _backend(self) -> Backend:
+        # A file opened before a fork shares its offset and its locks with the parent, so the child opens its own.
+        # Two threads may both find nothing open and open twice; the one that is not kept is freed with its last use.
+        opened = self._opened
+        if opened is None or opened[0] != os.getpid():
+            opened = os.getpid(), backend_class(self.backend)(self.path)
+            self._opened = opened
+        return opened[1]
+
+    def __enter__(self) -> Slide:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_opened": None}
+
+    def __repr__(self) -> str:
+        scale = "unknown scale" if self.mpp is None else f"{self.mpp:g} um/px"
+        return f"<Slide {self.path!r}: {self.width} x {self.height} px, {scale}, {self.backend}>"
+
+
+class _AssociatedImages(Mapping[str, npt.NDArray[np.uint8]]):
+    """Label, macro, thumbnail: read when asked for."""
+
+    def __init__(self, slide: Slide, names: tuple[str, ...]) -> None:
+        self._slide = slide
+        self._names = names
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.uint8]:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._slide._backend().read_associated(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
