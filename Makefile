@@ -1,0 +1,55 @@
+# `make` lists the targets. Everything is installed into .venv; nothing outside this folder is touched.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# The constraints name one version of each tool whose verdict changes with its version.
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input --constraint constraints.txt --editable
+
+.PHONY: help install demo test check format bench clean
+.NOTPARALLEL:
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: .venv/core  ## install wsigym into .venv
+
+demo: .venv/core  ## install wsigym and run the main job on synthetic slides
+	$(BIN)/wsigym demo
+
+test: .venv/dev  ## install what the tests need and run them all (ARGS="-k box" narrows)
+	$(BIN)/pytest -n 2 $(ARGS)
+
+check: .venv/dev  ## format, lint, types and floors: what must hold of every commit
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: .venv/dev  ## rewrite the code as `make check` wants it, where a tool can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/core  ## measure speed on this machine
+	$(BIN)/wsigym bench
+
+clean:  ## remove .venv, caches and build folders; runs and cohorts stay
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+# Two stamps in one environment: what users need, and what tests need besides.
+.venv/core: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing wsigym into .venv: a minute or two on the first call"
+	@$(INSTALL) .
+	@touch $@
+
+.venv/dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing wsigym and what its tests need into .venv: a minute or two on the first call"
+	@$(INSTALL) '.[dev]'
+	@touch .venv/core $@
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || \
+		{ echo "wsigym: no '$(PYTHON)' on the PATH. Name a Python 3.11 to 3.13, such as: make PYTHON=python3.12 demo" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 13) else \
+		"wsigym: needs Python 3.11 to 3.13, and $(PYTHON) is %d.%d. Name another, such as: make PYTHON=python3.12 demo" % v)'
+	@$(PYTHON) -m venv .venv || \
+		{ rm -rf .venv; echo "wsigym: $(PYTHON) made no virtual environment; Debian and Ubuntu have it in the package python3-venv" >&2; exit 1; }
