@@ -42,7 +42,7 @@ def open_slide(path_or_url: str | os.PathLike[str], *, mpp: float | None = None,
 
 def _locate(text: str) -> str:
     """The absolute path of a local file, once it is known to be there and not empty; URLs as they are."""
-    if "://" in text and not text.startswith("file://"):
+    if _is_url(text):
         return text
     path = Path(unquote(urlsplit(text).path) if text.startswith("file://") else text).absolute()
     try:
@@ -60,6 +60,10 @@ def _locate(text: str) -> str:
     return str(path)
 
 
+def _is_url(text: str) -> bool:
+    return "://" in text and not text.startswith("file://")
+
+
 def _choose(location: str, given_mpp: float | None) -> str:
     name = next((name for name in BACKENDS if backend_class(name).recognises(location)), None)
     if name is None:
@@ -72,6 +76,10 @@ def _choose(location: str, given_mpp: float | None) -> str:
 def _insist(location: str, name: str) -> str:
     if backend_class(name).recognises(location):
         return name
+    if _is_url(location):
+        raise SlideOpenError(
+            f"{location}: the backend {name!r} reads local files only; URLs take 'tiffslide' or 'auto'."
+        )
     if backend_class("image").recognises(location):
         raise _flat(location)
     raise _not_a_slide(location, f"the backend {name!r} does not know its format; backend='auto' tries them all")

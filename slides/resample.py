@@ -19,8 +19,8 @@ __all__ = ["Edges", "Plane", "level_for", "resample", "resize"]
 LEVEL_TOLERANCE = 1.01
 """A level 1 % coarser than asked for still serves: real pyramids have downsamples such as 4.0001."""
 
-PIECE_PX = 2**25
-"""Level pixels that are held at once (96 MiB); larger regions are read and shrunk piece by piece."""
+PIECE_PX = 2**24
+"""Level pixels that are held at once (48 MiB); larger regions are read and shrunk piece by piece."""
 
 
 @dataclass(frozen=True, slots=True)

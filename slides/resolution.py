@@ -8,6 +8,7 @@ there is no default.
 from __future__ import annotations
 
 import math
+import numbers
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def resolution_from(properties: Mapping[str, str], given_mpp: float | None = Non
 def checked_mpp(mpp: float) -> float:
     """`mpp` as a float, or `InvalidArgumentError` if it is no plausible number of microns per pixel."""
     low, high = PLAUSIBLE_MPP
-    if isinstance(mpp, bool) or not isinstance(mpp, (int, float)) or not low <= mpp <= high:
+    if not isinstance(mpp, numbers.Real) or not low <= mpp <= high:
         raise InvalidArgumentError(f"mpp is {mpp!r}; microns per pixel must be a number from {low} to {high:g}.")
     return float(mpp)
 

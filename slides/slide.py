@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType, TracebackType
@@ -146,8 +147,14 @@ class Slide:
     def _checked_size(self, box: Box, size: tuple[int, int] | None) -> tuple[int, int]:
         if box.is_empty:
             raise InvalidArgumentError(f"{self.path}: the box {box.to_list()} is empty; it needs at least 1 px a side.")
-        width, height = (box.width, box.height) if size is None else size
-        if width != int(width) or height != int(height) or width < 1 or height < 1:
+        if size is None:
+            width, height = box.width, box.height
+        else:
+            try:
+                width, height = (operator.index(side) for side in size)
+            except (TypeError, ValueError):
+                width = height = 0
+        if width < 1 or height < 1:
             raise InvalidArgumentError(
                 f"{self.path}: size is {size!r}; it is (width, height) in whole pixels, 1 or more each."
             )
@@ -156,7 +163,7 @@ class Slide:
                 f"{self.path}: {width} x {height} px were asked for in one read; at most {MAX_OUTPUT_PX:,} px are "
                 f"allowed. Ask for a smaller size, or read the box in parts."
             )
-        return int(width), int(height)
+        return width, height
 
     def _backend(self) -> Backend:
         # A file opened before a fork shares its offset and its locks with the parent, so the child opens its own.

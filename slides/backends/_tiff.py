@@ -95,12 +95,12 @@ def _check_extents(tiff: tifffile.TiffFile, location: str) -> None:
 def _check_pixels(tiff: tifffile.TiffFile, location: str) -> None:
     page = tiff.pages.first
     photometric = getattr(page.photometric, "name", str(page.photometric))
-    channels = page.samplesperpixel
-    if channels == 1 and len(tiff.series[0].pages) > 1:
-        channels = len(tiff.series[0].pages)
-    if page.dtype == np.uint8 and channels in (1, 3, 4) and photometric in _BRIGHTFIELD:
+    channels, planes = page.samplesperpixel, 1
+    if channels == 1:  # fluorescence has its channels in images of their own
+        planes = tiff.series[0].size // (page.imagewidth * page.imagelength)
+    if page.dtype == np.uint8 and channels in (1, 3, 4) and planes == 1 and photometric in _BRIGHTFIELD:
         return
     raise UnsupportedSlideError(
-        f"{location}: pixels are {channels} channel(s) of {page.dtype}, photometric {photometric}; wsigym reads "
-        f"8-bit RGB or grey brightfield images. Convert the slide to 8-bit RGB first."
+        f"{location}: pixels are {channels * planes} channel(s) of {page.dtype}, photometric {photometric}; "
+        f"wsigym reads 8-bit RGB or grey brightfield images. Convert the slide to 8-bit RGB first."
     )

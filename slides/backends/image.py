@@ -12,12 +12,15 @@ from PIL import Image
 from wsigym.errors import SlideOpenError, SlideReadError, UnsupportedSlideError
 
 from ._pixels import WHITE, over_background
-from ._tiff import check_tiff_file
+from ._tiff import check_tiff_file, is_tiled_tiff
 
 __all__ = ["ImageBackend"]
 
 _MODES = {"1", "L", "LA", "P", "PA", "RGB", "RGBA"}
 """Pillow's modes that turn into 8-bit RGB without loss."""
+
+
+_TOO_LARGE = (Image.DecompressionBombWarning, Image.DecompressionBombError)
 
 
 class ImageBackend:
@@ -31,7 +34,15 @@ class ImageBackend:
         self._location = location
         self._lock = threading.Lock()
         self._pixels: npt.NDArray[np.uint8] | None = None
-        with _open_image(self._location) as image:
+        try:
+            image = _open_image(location)
+        except _TOO_LARGE as error:
+            raise SlideOpenError(
+                f"{location}: too large for a flat image ({error}). Convert it to a tiled pyramidal TIFF."
+            ) from error
+        except OSError as error:
+            raise SlideOpenError(f"{location}: cannot be opened as an image ({error}).") from error
+        with image:
             if image.mode not in _MODES:
                 raise UnsupportedSlideError(
                     f"{location}: the image's mode is {image.mode}; wsigym reads 8-bit RGB or grey images. "
@@ -43,12 +54,14 @@ class ImageBackend:
 
     @classmethod
     def recognises(cls, location: str) -> bool:
-        if "://" in location:
+        if "://" in location or is_tiled_tiff(location):
             return False
         try:
             with _open_image(location):
                 return True
-        except SlideOpenError:
+        except _TOO_LARGE:
+            return True
+        except OSError:
             return False
 
     def read_level(self, level: int, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
@@ -77,11 +90,4 @@ def _open_image(location: str) -> Image.Image:
         warnings.simplefilter("ignore")  # of odd metadata; broken pixels raise
         # Pillow warns above 89 megapixels and refuses above 179; for an array in memory the first is enough.
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        try:
-            return Image.open(location)
-        except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-            raise SlideOpenError(
-                f"{location}: too large for a flat image ({error}). Convert it to a tiled pyramidal TIFF."
-            ) from error
-        except OSError as error:
-            raise SlideOpenError(f"{location}: cannot be opened as an image ({error}).") from error
+        return Image.open(location)

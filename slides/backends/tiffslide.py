@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import tifffile
+from fsspec.core import url_to_fs
 
 from wsigym.errors import SlideOpenError, SlideReadError, UnsupportedSlideError
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["TiffSlideBackend"]
 
 _JPEG_END = b"\xff\xd9"
+
+BLOCK_BYTES = 2**18
+"""What is fetched from a URL at once, and kept (32 blocks): a few tiles. fsspec's 5 MiB would be mostly waste."""
 
 
 class TiffSlideBackend:
@@ -41,7 +45,7 @@ class TiffSlideBackend:
         self._associated = {
             series.name.lower(): series for series in tiff.series if series.keyframe.offset not in in_pyramid
         }
-        self.properties = _properties(self._slide)
+        self.properties = _properties(self._slide, location)
         self.background = background_from(self.properties)
         self.level_dimensions = tuple((page.imagewidth, page.imagelength) for page in self._levels)
         profile = self._levels[0].tags.valueof("InterColorProfile")
@@ -119,7 +123,11 @@ def _open(location: str) -> TiffSlide:
     from tiffslide import TiffSlide  # costs 0.3 s, which files of other backends need not pay
 
     try:
-        return TiffSlide(location)
+        if "://" not in location:
+            return TiffSlide(location)
+        file_system, path = url_to_fs(location)
+        file = file_system.open(path, block_size=BLOCK_BYTES, cache_type="blockcache")
+        return TiffSlide(file, tifffile_options={"name": location})
     except FileNotFoundError:
         raise SlideOpenError(f"{location}: no such file.") from None
     except tifffile.TiffFileError as error:
@@ -140,10 +148,12 @@ def _levels(tiff: tifffile.TiffFile, location: str) -> list[tifffile.TiffPage]:
         levels = [page for page in tiff.pages if isinstance(page, tifffile.TiffPage) and page.is_tiled]
     else:
         levels = [level.keyframe for level in tiff.series[0].levels]
-    if levels[0].offset != first.offset or not all(_alike(level, first) for level in levels):
+    # In these, tiles overlap, levels are padded, or several scans make one slide. OpenSlide knows how.
+    composed = tiff.is_bif or tiff.is_ndpi or tiff.is_philips or tiff.is_scn
+    if composed or levels[0].offset != first.offset or not all(_alike(level, first) for level in levels):
         raise UnsupportedSlideError(
-            f"{location}: TiffSlide reads one pyramid of tiles of one kind, and this file holds something else. "
-            f"Open a local copy with backend='openslide'."
+            f"{location}: the backend 'tiffslide' reads one plain pyramid of tiles, as in SVS and generic TIFF files, "
+            f"and this file holds something else. Open a local copy with backend='openslide'."
         )
     return levels
 
@@ -157,12 +167,16 @@ def _alike(level: tifffile.TiffPage, first: tifffile.TiffPage) -> bool:
     )
 
 
-def _properties(slide: TiffSlide) -> dict[str, str]:
+def _properties(slide: TiffSlide, location: str) -> dict[str, str]:
     """TiffSlide's properties as text, under OpenSlide's names, without those that it leaves empty."""
+    try:
+        properties = slide.properties
+    except Exception as error:  # its parsers trust what they parse
+        raise UnsupportedSlideError(
+            f"{location}: TiffSlide does not know this kind of TIFF ({type(error).__name__}: {error})."
+        ) from error
     return {
-        key.replace("tiffslide.", "openslide.", 1): str(value)
-        for key, value in slide.properties.items()
-        if value is not None
+        key.replace("tiffslide.", "openslide.", 1): str(value) for key, value in properties.items() if value is not None
     }
 
 
