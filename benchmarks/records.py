@@ -36,9 +36,12 @@ class _Record(BaseModel):
 
 
 class StepRecord(_Record):
-    """One action and what came of it. `box` is the level-0 box asked for, `roi` the one shown after clipping."""
+    """One action and what came of it. `box` is the level-0 box asked for, `roi` the one shown after clipping.
 
-    action: dict[str, Any]
+    `action` is JSON from which `wsigym.benchmarks.actions.decoded` makes exactly the action that was taken.
+    """
+
+    action: Any
     box: tuple[int, int, int, int] | None = None
     roi: tuple[int, int, int, int] | None = None
     view_magnification: float | None = None

@@ -114,4 +114,4 @@ def seen_share(looks: Sequence[Look], valid_boxes: Sequence[Box], target_magnifi
         return 0.0
     union = shapely.union_all([shapely.box(roi.x, roi.y, roi.right, roi.bottom) for roi in close])
     covered = (shapely.intersection(union, shapely.box(box.x, box.y, box.right, box.bottom)) for box in valid_boxes)
-    return max(part.area / box.area for part, box in zip(covered, valid_boxes, strict=True))
+    return float(max(part.area / box.area for part, box in zip(covered, valid_boxes, strict=True)))

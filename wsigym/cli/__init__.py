@@ -15,7 +15,7 @@ from rich.console import Console
 import wsigym
 from wsigym.errors import WsigymError
 
-from . import cohort, listing
+from . import cohort, listing, run
 
 __all__ = ["app", "main"]
 
@@ -28,7 +28,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(cohort.app, name="cohort")
-app.command("envs")(listing.envs)
+for command in (listing.envs, listing.policies, listing.suites, run.run, run.sweep, run.replay):
+    app.command()(command)
 
 
 def _print_version(asked: bool) -> None:

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
 from wsigym.envs.registration import ENVIRONMENTS
 
-__all__ = ["envs"]
+__all__ = ["envs", "policies", "suites"]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def envs(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def envs(as_json: AsJson = False) -> None:
     """List the environment ids."""
+    _print(ENVIRONMENTS, as_json)
+
+
+def policies(as_json: AsJson = False) -> None:
+    """List the policies that `--policy` takes."""
+    from wsigym.baselines import POLICIES
+
+    _print({name: card.summary for name, card in POLICIES.items()}, as_json)
+
+
+def suites(as_json: AsJson = False) -> None:
+    """List the tasks, as SUITE/TASK."""
+    from wsigym.benchmarks.suites import TASKS
+
+    _print({name: task.summary for name, task in TASKS.items()}, as_json)
+
+
+def _print(entries: Mapping[str, str], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(ENVIRONMENTS, indent=2))
-    else:
-        for env_id, entry_point in ENVIRONMENTS.items():
-            typer.echo(f"{env_id}  {entry_point}")
+        typer.echo(json.dumps(dict(entries), indent=2))
+        return
+    width = max(map(len, entries))
+    for name, text in entries.items():
+        typer.echo(f"{name:{width}}  {text}")

@@ -1,0 +1,152 @@
+"""Worker processes that play episodes, and survive each other.
+
+Workers are spawned, never forked: slide libraries do not survive a fork. Each gets its `Setup` once and then chunks of
+keys; a record comes back as soon as its episode is over. A worker that is killed is replaced, and its unfinished
+episodes are given out again; an episode that was under way when its worker died, twice, is an infrastructure error.
+Workers die with their parent, however it dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import warnings
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+from wsigym.errors import RunError, WsigymWarning
+
+from .episodes import Player, Setup, failed_record
+from .records import EpisodeKey, EpisodeRecord
+
+__all__ = ["play_all"]
+
+DEATHS_ALLOWED = 1
+"""How often the worker of an episode may die before the episode is given up."""
+
+MAX_CHUNK = 16
+"""Episodes handed to a worker at once. Neighbours share a slide, whose tiles stay in the worker's cache."""
+
+
+def play_all(setup: Setup, keys: Sequence[EpisodeKey], jobs: int) -> Iterator[EpisodeRecord]:
+    """Play every episode in `jobs` processes; records come in the order in which they finish.
+
+    Closing the iterator ends the workers. Raises `RunError` if workers die before they can play at all.
+    """
+    pool = _Pool(setup, keys, min(jobs, len(keys)))
+    try:
+        yield from pool.records()
+    finally:
+        pool.stop()
+
+
+@dataclass
+class _Worker:
+    process: SpawnProcess
+    pipe: Connection
+    ready: bool = False
+    given: deque[EpisodeKey] = field(default_factory=deque)
+    """Unfinished episodes, in the order of play: the first is under way."""
+
+
+class _Pool:
+    def __init__(self, setup: Setup, keys: Sequence[EpisodeKey], jobs: int) -> None:
+        self._setup = setup
+        self._waiting = deque(keys)
+        self._left = len(keys)
+        self._chunk = max(1, min(MAX_CHUNK, len(keys) // (4 * jobs) if jobs else 1))
+        self._deaths: Counter[EpisodeKey] = Counter()
+        self._stillborn = 0
+        self._context = multiprocessing.get_context("spawn")
+        self._workers = [self._start() for _ in range(jobs)]
+
+    def records(self) -> Iterator[EpisodeRecord]:
+        while self._left:
+            pipes = {worker.pipe: worker for worker in self._workers}
+            for pipe in wait(list(pipes)):
+                worker = pipes[pipe]  # type: ignore[index]  # only pipes were waited for
+                try:
+                    message = worker.pipe.recv_bytes()
+                except (EOFError, OSError):
+                    yield from self._bury(worker)
+                    continue
+                if worker.ready:
+                    worker.given.popleft()
+                    self._left -= 1
+                    yield EpisodeRecord.model_validate_json(message)
+                worker.ready = True
+                self._give(worker)
+
+    def stop(self) -> None:
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join()
+            worker.process.close()
+            worker.pipe.close()
+
+    def _start(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_work, args=(self._setup, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _give(self, worker: _Worker) -> None:
+        """The next chunk, once the last is done."""
+        if worker.given or not self._waiting:
+            return
+        chunk = [self._waiting.popleft() for _ in range(min(self._chunk, len(self._waiting)))]
+        worker.given.extend(chunk)
+        with contextlib.suppress(OSError):  # It is dead; the next wait says so.
+            worker.pipe.send(chunk)
+
+    def _bury(self, worker: _Worker) -> Iterator[EpisodeRecord]:
+        """Replace a worker that died, and see to its unfinished episodes."""
+        worker.process.join()
+        code = worker.process.exitcode
+        self._workers.remove(worker)
+        worker.process.close()
+        worker.pipe.close()
+        if not worker.ready:
+            self._stillborn += 1
+            if self._stillborn > DEATHS_ALLOWED:
+                raise RunError(
+                    f"worker processes die while starting (exit code {code}); run with --jobs 1 to see why. "
+                    "A script that calls run(jobs=...) needs `if __name__ == '__main__':` around the call."
+                )
+        if worker.given:
+            key = worker.given[0]
+            self._deaths[key] += 1
+            if self._deaths[key] > DEATHS_ALLOWED:
+                worker.given.popleft()
+                self._left -= 1
+                yield failed_record(self._setup, key, f"its worker process died {self._deaths[key]} times ({code})")
+        self._waiting.extendleft(reversed(worker.given))
+        if self._waiting:
+            self._workers.append(self._start())
+
+
+def _work(setup: Setup, pipe: Connection) -> None:
+    """A worker's whole life."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent is told, and ends its workers.
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    warnings.simplefilter("ignore", WsigymWarning)  # The parent has opened the same slides, and warned.
+    player = Player(setup)
+    pipe.send_bytes(b"ready")
+    while True:
+        for key in pipe.recv():
+            pipe.send_bytes(player.play(key).model_dump_json().encode())
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)

@@ -1,0 +1,57 @@
+"""Controls: the same environment without its text, or without its images.
+
+A policy that scores as well blind as seeing did not use what was hidden. The wrappers leave spaces, budget, reward
+and scoring as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+__all__ = ["BLINDS", "BlindImages", "BlindText"]
+
+BACKGROUND = 255
+"""Brightfield background, white, on every channel."""
+
+TEXT_KEYS = ("target",)
+"""What the text of a task is called in `info`."""
+
+
+class BlindText(gym.Wrapper[Any, Any, Any, Any]):
+    """The text of the task is replaced by "" in `info`."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        return observation, _without_text(info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated, truncated, _without_text(info)
+
+
+class BlindImages(gym.ObservationWrapper[Any, Any, Any]):
+    """Every image of a Dict observation (uint8, three channels last) is white throughout."""
+
+    def observation(self, observation: Mapping[str, Any]) -> dict[str, Any]:
+        assert isinstance(self.observation_space, spaces.Dict)
+        return {
+            name: np.full_like(value, BACKGROUND) if _is_image(self.observation_space[name]) else value
+            for name, value in observation.items()
+        }
+
+
+def _without_text(info: dict[str, Any]) -> dict[str, Any]:
+    return info | {key: "" for key in TEXT_KEYS if key in info}
+
+
+def _is_image(space: spaces.Space[Any]) -> bool:
+    return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) >= 3 and space.shape[-1] == 3
+
+
+BLINDS: Mapping[str, type[gym.Wrapper[Any, Any, Any, Any]]] = {"text": BlindText, "images": BlindImages}
+"""What `--blind` takes."""
