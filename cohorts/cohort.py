@@ -8,90 +8,103 @@ Loading reads text only, so it is quick for thousands of slides; slides open whe
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TypeVar
-
-from pydantic import BaseModel, ValidationError
+from pathlib import Path
 
 from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError, UnknownNameError
 from wsigym.slides import Slide, open_slide
-from wsigym.slides.geometry import UPSAMPLING_TOLERANCE
 
+from .files import MANIFEST, NODES, PATHS, REGIONS, digest, read_lines, read_manifest
+from .invariants import is_url, manifest_faults, path_faults, region_faults, slide_faults, tree_of
 from .models import SPLITS, DiagnosticPath, Manifest, Node, SlideEntry
 from .regions import Region, read_regions
 
 __all__ = ["Cohort"]
 
-Line = TypeVar("Line", bound=BaseModel)
+OPEN_SLIDES = 64
+"""Slides that a cohort keeps open: each holds a file handle, and a process may have about a thousand."""
 
 
 class Cohort:
-    """Slides and their annotations. Immutable; pickles; equal content gives an equal `sha256`.
+    """Slides and their annotations, made by `Cohort.load`. Immutable; pickles; equal files give an equal `sha256`.
 
-    Annotations (`nodes`, `paths`, `regions`) are hidden from policies; queries are built from them.
+    `slides`, `nodes` and `paths` are in the order of their files; `root` is the folder. Nodes, paths and regions are
+    annotations, hidden from policies; queries are built from them.
     """
 
     def __init__(
         self,
         root: Path,
         manifest: Manifest,
-        nodes: Mapping[int, Node],
-        paths: Mapping[int, DiagnosticPath],
+        slide_lines: Sequence[int],
+        nodes: Sequence[tuple[int, Node]],
+        paths: Sequence[DiagnosticPath],
         sha256: str,
     ) -> None:
         self.root = root
         self.name = manifest.name
         self.slides = manifest.slides
-        self.nodes = tuple(nodes.values())
-        self.paths = tuple(paths.values())
+        self.nodes = tuple(node for _, node in nodes)
+        self.paths = tuple(paths)
         self.sha256 = sha256
-        self._node_lines = tuple(nodes)
-        self._opened: dict[str, Slide] = {}
+        self._index_of = {entry.slide_id: index for index, entry in enumerate(manifest.slides)}
+        self._slide_lines = tuple(slide_lines)
+        self._node_lines = tuple(line for line, _ in nodes)
+        self._opened: OrderedDict[str, Slide] = OrderedDict()
 
     @classmethod
     def load(cls, folder: str | Path, *, allow_outside: bool = False) -> Cohort:
-        """Read and validate the text files of a cohort folder.
+        """Read and validate the text files of a cohort folder (or of that which holds the `cohort.json` given).
 
-        `allow_outside` permits slide paths that are absolute or leave the folder. Raises `CohortError` with
-        every fault found in `cohort.json`, `nodes.jsonl`, `paths.jsonl` and `regions/`.
+        `allow_outside` permits slide paths that are absolute, leave the folder, or are `file:` URLs; a symbolic link
+        inside the folder counts as inside. Raises `CohortError` with every fault found in `cohort.json`,
+        `nodes.jsonl`, `paths.jsonl` and `regions/`.
         """
         root = Path(folder)
-        if root.name == "cohort.json":
+        if root.name == MANIFEST:
             root = root.parent
-        if not (root / "cohort.json").is_file():
-            raise CohortError(
-                [Fault(str(root / "cohort.json"), None, "", "no such file; a cohort is a folder with one")]
-            )
-        manifest = _read_manifest(root / "cohort.json")
-        faults = list(_manifest_faults(manifest, allow_outside=allow_outside))
-        nodes = _read_lines(root / "nodes.jsonl", Node, faults)
-        paths = _read_lines(root / "paths.jsonl", DiagnosticPath, faults)
-        faults += _node_faults(nodes, manifest)
-        faults += _path_faults(paths, nodes, manifest)
-        faults += _region_faults(root, manifest)
+        if not (root / MANIFEST).exists():
+            raise CohortError([Fault(str(root / MANIFEST), None, "", "no such file; a cohort is a folder with one")])
+        manifest, slide_lines, faults = read_manifest(root)
+        nodes = read_lines(root, NODES, Node, faults)
+        paths = read_lines(root, PATHS, DiagnosticPath, faults)
+        if manifest is None:
+            raise CohortError(faults)
+        slide_ids = [entry.slide_id for entry in manifest.slides]
+        tree = tree_of(nodes, slide_ids)
+        faults += manifest_faults(manifest, slide_lines, allow_outside=allow_outside)
+        faults += tree.faults
+        faults += path_faults(paths, tree, slide_ids)
+        faults += region_faults(root, slide_ids)
         if faults:
             raise CohortError(faults)
-        return cls(root, manifest, nodes, paths, _digest(root))
+        return cls(root, manifest, slide_lines, nodes.valid, [path for _, path in paths.valid], digest(root))
 
     def slide(self, slide_id: str) -> SlideEntry:
-        """The manifest's entry of a slide."""
-        try:
-            return self._entries[slide_id]
-        except KeyError:
-            raise UnknownNameError("slide", slide_id, self._entries) from None
+        """The manifest's entry of a slide. Raises `UnknownNameError`."""
+        if slide_id not in self._index_of:
+            raise UnknownNameError("slide", slide_id, self._index_of)
+        return self.slides[self._index_of[slide_id]]
 
     def open(self, slide_id: str) -> Slide:
-        """The slide, opened once a process and kept; its mpp is the cohort's where the cohort gives one."""
+        """The slide; its mpp is the cohort's where the cohort gives one. Raises `SlideError`, `UnknownNameError`.
+
+        The 64 slides last asked for are kept open; one that was closed opens again when it is next read.
+        """
         if slide_id not in self._opened:
             entry = self.slide(slide_id)
-            location = entry.path if _is_url(entry.path) else str(self.root / entry.path)
+            location = entry.path if is_url(entry.path) else str(self.root / entry.path)
             self._opened[slide_id] = open_slide(location, mpp=entry.mpp)
+            if len(self._opened) > OPEN_SLIDES:
+                self._opened.popitem(last=False)[1].close()
+        self._opened.move_to_end(slide_id)
         return self._opened[slide_id]
+
+    def nodes_of(self, slide_id: str) -> tuple[Node, ...]:
+        """The annotated nodes of a slide, in the order of the file."""
+        return tuple(node for _, node in self._nodes_by_slide.get(slide_id, ()))
 
     def in_split(self, split: str | None) -> tuple[SlideEntry, ...]:
         """The slides of `train`, `val` or `test`; None means all. A split without slides is an error."""
@@ -111,8 +124,8 @@ class Cohort:
 
     def regions(self, slide_id: str) -> list[Region]:
         """The annotated areas of a slide; an empty list where there is no file."""
-        path = self.root / "regions" / f"{self.slide(slide_id).slide_id}.geojson"
-        return read_regions(path, path.name)[0] if path.is_file() else []
+        path = self.root / REGIONS / f"{self.slide(slide_id).slide_id}.geojson"
+        return read_regions(path, f"{REGIONS}/{path.name}")[0] if path.is_file() else []
 
     def check_slides(self, split: str | None = None) -> list[Fault]:
         """Open every slide of the split and hold the annotations against it: all faults, none raised."""
@@ -120,228 +133,24 @@ class Cohort:
 
     def check_slide(self, slide_id: str) -> list[Fault]:
         """Open one slide and hold its annotations against it: all faults, none raised."""
+        index = self._index_of[self.slide(slide_id).slide_id]
+        line = self._slide_lines[index]
         try:
             slide = self.open(slide_id)
         except SlideError as error:
-            return [Fault("cohort.json", None, f"slides[{slide_id}].path", str(error))]
-        return [
-            fault
-            for line, node in zip(self._node_lines, self.nodes, strict=True)
-            if node.slide_id == slide_id
-            for fault in _node_on_slide_faults(line, node, slide)
-        ]
+            return [Fault(MANIFEST, line, f"slides.{index}.path", str(error))]
+        return list(slide_faults(slide, self._nodes_by_slide.get(slide_id, ()), index, line))
 
     @cached_property
-    def _entries(self) -> Mapping[str, SlideEntry]:
-        return {entry.slide_id: entry for entry in self.slides}
+    def _nodes_by_slide(self) -> Mapping[str, list[tuple[int, Node]]]:
+        found: dict[str, list[tuple[int, Node]]] = {}
+        for line, node in zip(self._node_lines, self.nodes, strict=True):
+            found.setdefault(node.slide_id, []).append((line, node))
+        return found
 
     def __getstate__(self) -> dict[str, object]:
         # Open slides stay behind: they open again, once, in the process that gets the copy.
-        return {**self.__dict__, "_opened": {}}
+        return {**self.__dict__, "_opened": OrderedDict()}
 
     def __repr__(self) -> str:
         return f"Cohort({self.name!r}, {len(self.slides)} slides, {len(self.nodes)} nodes, {self.root})"
-
-
-def _is_url(path: str) -> bool:
-    return "://" in path
-
-
-def _leaves_folder(path: str) -> bool:
-    for flavour in (PurePosixPath(path), PureWindowsPath(path)):
-        depth = 0
-        if flavour.is_absolute() or flavour.drive or flavour.root:
-            return True
-        for part in flavour.parts:
-            depth += -1 if part == ".." else 1
-            if depth < 0:
-                return True
-    return False
-
-
-def _validation_faults(error: ValidationError, file: str, line: int | None) -> Iterator[Fault]:
-    for problem in error.errors():
-        field = ".".join(str(part) for part in problem["loc"])
-        found = repr(problem["input"])
-        found = found if len(found) <= 120 else found[:117] + "..."
-        missing = problem["type"] == "missing"
-        yield Fault(file, line, field, problem["msg"] if missing else f"{problem['msg']}; found {found}")
-
-
-def _read_manifest(path: Path) -> Manifest:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except json.JSONDecodeError as error:
-        raise CohortError(
-            [Fault(path.name, error.lineno, "", f"not JSON: {error.msg}, column {error.colno}")]
-        ) from None
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
-        raise CohortError([Fault(path.name, None, "", f"not readable: {error}")]) from None
-    try:
-        return Manifest.model_validate(content)
-    except ValidationError as error:
-        raise CohortError(list(_validation_faults(error, path.name, None))) from None
-
-
-def _read_lines(path: Path, model: type[Line], faults: list[Fault]) -> dict[int, Line]:
-    """The valid lines of a JSONL file by line number; faulty ones go to `faults`. No file: no lines."""
-    if not path.is_file():
-        return {}
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        faults.append(Fault(path.name, None, "", f"not readable as UTF-8 text: {error}"))
-        return {}
-    lines: dict[int, Line] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            lines[number] = model.model_validate(json.loads(line))
-        except json.JSONDecodeError as error:
-            faults.append(Fault(path.name, number, "", f"not JSON: {error.msg}, column {error.colno}"))
-        except RecursionError:
-            faults.append(Fault(path.name, number, "", "not JSON: nested too deeply"))
-        except ValidationError as error:
-            faults += _validation_faults(error, path.name, number)
-    return lines
-
-
-def _manifest_faults(manifest: Manifest, *, allow_outside: bool) -> Iterator[Fault]:
-    for slide_id, count in Counter(entry.slide_id for entry in manifest.slides).items():
-        if count > 1:
-            yield Fault("cohort.json", None, f"slides[{slide_id}]", f"slide_id stands {count} times; ids are unique")
-    for entry in manifest.slides:
-        if not allow_outside and not _is_url(entry.path) and _leaves_folder(entry.path):
-            yield Fault(
-                "cohort.json",
-                None,
-                f"slides[{entry.slide_id}].path",
-                f"{entry.path!r} leaves the cohort folder; allow it with allow_outside=True (--allow-outside)",
-            )
-
-
-def _node_faults(nodes: Mapping[int, Node], manifest: Manifest) -> Iterator[Fault]:
-    slide_ids = {entry.slide_id for entry in manifest.slides}
-    first_line: dict[tuple[str, str], int] = {}
-    for line, node in nodes.items():
-        if node.slide_id not in slide_ids:
-            yield Fault("nodes.jsonl", line, "slide_id", str(UnknownNameError("slide", node.slide_id, slide_ids)))
-        earlier = first_line.setdefault((node.slide_id, node.node_id), line)
-        if earlier != line:
-            yield Fault(
-                "nodes.jsonl", line, "node_id", f"{node.node_id!r} stands on line {earlier} already; ids are unique"
-            )
-    by_id = {key: nodes[line] for key, line in first_line.items()}
-    for line, node in nodes.items():
-        if node.parent_id is None:
-            continue
-        parent = by_id.get((node.slide_id, node.parent_id))
-        if parent is None:
-            siblings = [node_id for slide_id, node_id in by_id if slide_id == node.slide_id]
-            yield Fault("nodes.jsonl", line, "parent_id", str(UnknownNameError("node", node.parent_id, siblings)))
-            continue
-        if not parent.box.contains(node.box):
-            yield Fault(
-                "nodes.jsonl",
-                line,
-                "box",
-                f"{node.box.to_list()} of {node.node_id!r} leaves {parent.box.to_list()} of parent {parent.node_id!r}",
-            )
-        if _is_own_ancestor(node, by_id):
-            yield Fault("nodes.jsonl", line, "parent_id", f"{node.node_id!r} is its own ancestor; trees have no cycles")
-        elif node.magnification <= parent.magnification:
-            yield Fault(
-                "nodes.jsonl",
-                line,
-                "magnification",
-                f"{node.magnification:g} is not above the parent's {parent.magnification:g} ({parent.node_id!r})",
-            )
-
-
-def _is_own_ancestor(node: Node, by_id: Mapping[tuple[str, str], Node]) -> bool:
-    seen: set[str] = set()
-    above = node.parent_id
-    while above is not None and above not in seen:
-        if above == node.node_id:
-            return True
-        seen.add(above)
-        parent = by_id.get((node.slide_id, above))
-        above = parent.parent_id if parent else None
-    return False
-
-
-def _path_faults(paths: Mapping[int, DiagnosticPath], nodes: Mapping[int, Node], manifest: Manifest) -> Iterator[Fault]:
-    slide_ids = {entry.slide_id for entry in manifest.slides}
-    by_id = {(node.slide_id, node.node_id): node for node in nodes.values()}
-    first_line: dict[tuple[str, str], int] = {}
-    for line, path in paths.items():
-        if path.slide_id not in slide_ids:
-            yield Fault("paths.jsonl", line, "slide_id", str(UnknownNameError("slide", path.slide_id, slide_ids)))
-            continue
-        earlier = first_line.setdefault((path.slide_id, path.path_id), line)
-        if earlier != line:
-            yield Fault(
-                "paths.jsonl", line, "path_id", f"{path.path_id!r} stands on line {earlier} already; ids are unique"
-            )
-        above: str | None = None
-        for node_id in path.node_ids:
-            node = by_id.get((path.slide_id, node_id))
-            if node is None:
-                siblings = [known for slide_id, known in by_id if slide_id == path.slide_id]
-                yield Fault("paths.jsonl", line, "node_ids", str(UnknownNameError("node", node_id, siblings)))
-                break
-            if node.parent_id != above:
-                yield Fault(
-                    "paths.jsonl",
-                    line,
-                    "node_ids",
-                    f"{node_id!r} follows {above!r}, but its parent is {node.parent_id!r}; "
-                    "a path leads from a node without parent to its descendants, one step at a time",
-                )
-                break
-            above = node_id
-
-
-def _region_faults(root: Path, manifest: Manifest) -> Iterator[Fault]:
-    for entry in manifest.slides:
-        path = root / "regions" / f"{entry.slide_id}.geojson"
-        if path.is_file():
-            yield from read_regions(path, f"regions/{path.name}")[1]
-
-
-def _node_on_slide_faults(line: int, node: Node, slide: Slide) -> Iterator[Fault]:
-    if not slide.box.contains(node.box):
-        yield Fault(
-            "nodes.jsonl", line, "box", f"{node.box.to_list()} leaves the slide of {slide.width} x {slide.height} px"
-        )
-    if slide.magnification is None:
-        yield Fault(
-            "nodes.jsonl",
-            line,
-            "magnification",
-            f"{node.magnification:g}x is asked for, but the microns per pixel of {slide.path} are unknown "
-            f"({slide.resolution.found}); give mpp for slide {node.slide_id!r} in cohort.json",
-        )
-    elif node.magnification > slide.magnification * UPSAMPLING_TOLERANCE:
-        yield Fault(
-            "nodes.jsonl",
-            line,
-            "magnification",
-            f"{node.magnification:g}x is beyond the scan's {slide.magnification:.3g}x ({slide.mpp:g} um/px)",
-        )
-
-
-def _digest(root: Path) -> str:
-    """sha256 over the names and bytes of all the cohort's text files; slides themselves are not read."""
-    digest = hashlib.sha256()
-    for path in _text_files(root):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
-
-
-def _text_files(root: Path) -> Iterable[Path]:
-    names = [root / name for name in ("cohort.json", "nodes.jsonl", "paths.jsonl")]
-    return [path for path in names if path.is_file()] + sorted((root / "regions").glob("*.geojson"))

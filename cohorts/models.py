@@ -12,14 +12,17 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from wsigym.errors import InvalidArgumentError
 from wsigym.slides import Box
+from wsigym.slides.resolution import PLAUSIBLE_MPP
 
 __all__ = ["COHORT_FORMAT", "SPLITS", "DiagnosticPath", "Manifest", "Node", "PathDetails", "SlideEntry"]
 
 COHORT_FORMAT = "wsigym-cohort/1"
 SPLITS = ("train", "val", "test")
 
-MIN_MPP, MAX_MPP = 0.05, 20.0
-"""Plausible microns per pixel, as for slides."""
+MIN_MPP, MAX_MPP = PLAUSIBLE_MPP
+
+MAX_COORDINATE = 2**31
+"""Level-0 pixels; no slide is as large, and arithmetic on what is larger may overflow."""
 
 
 def _parse_box(value: Any) -> Any:
@@ -35,24 +38,43 @@ def _parse_box(value: Any) -> Any:
         raise ValueError(str(error)) from None
     if box.is_empty:
         raise ValueError("a box needs a width and a height of at least 1 pixel")
+    if max(map(abs, box.to_list())) > MAX_COORDINATE:
+        raise ValueError(f"a box's numbers lie within -{MAX_COORDINATE:,} to {MAX_COORDINATE:,} pixels")
     return box
 
 
-def _not_dots(value: str) -> str:
-    if not value.strip("."):
-        raise ValueError("a name of dots means a folder")
+def _visible(value: str) -> str:
+    if not value.strip():
+        raise ValueError("text with at least one visible character is needed")
+    return value
+
+
+def _file_stem(value: str) -> str:
+    if not value.strip(". ") or any(character in "/\\" or ord(character) < 32 for character in value):
+        raise ValueError("a slide_id names files, so it holds no slash and no control character, and not only dots")
+    return value
+
+
+def _not_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values:
+        raise ValueError("a list with at least one entry is needed")
+    return values
+
+
+def _location(value: str) -> str:
+    if any(ord(character) < 32 for character in value):
+        raise ValueError("a path or URL holds no control character")
     return value
 
 
 JsonBox = Annotated[Box, BeforeValidator(_parse_box), PlainSerializer(lambda box: box.to_list())]
 """A non-empty `Box`, written as `[x, y, width, height]` in level-0 pixels."""
 
-Name = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"\S")]
+Name = Annotated[str, Field(max_length=4096), AfterValidator(_visible)]
 """Text with at least one visible character."""
 
-
-FileStem = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^/\\\x00-\x1f]*$"), AfterValidator(_not_dots)]
-"""Text that can name a file: no slash, no control character, not a folder's own name."""
+FileStem = Annotated[str, Field(max_length=200), AfterValidator(_file_stem)]
+"""Text that can name a file."""
 
 
 class _Line(BaseModel):
@@ -67,11 +89,11 @@ class SlideEntry(_Line):
     """
 
     slide_id: FileStem
-    path: Name
+    path: Annotated[Name, AfterValidator(_location)]
     patient_id: Name | None = None
     organ: Name | None = None
     split: Literal["train", "val", "test"] | None = None
-    mpp: Annotated[float, Field(ge=MIN_MPP, le=MAX_MPP, allow_inf_nan=False)] | None = None
+    mpp: Annotated[float, Field(ge=MIN_MPP, le=MAX_MPP, allow_inf_nan=False, strict=True)] | None = None
 
 
 class Manifest(_Line):
@@ -79,7 +101,7 @@ class Manifest(_Line):
 
     format: Literal["wsigym-cohort/1"]
     name: Name
-    slides: tuple[SlideEntry, ...] = Field(min_length=1)
+    slides: Annotated[tuple[SlideEntry, ...], AfterValidator(_not_empty)]
 
 
 class Node(_Line):
@@ -92,7 +114,7 @@ class Node(_Line):
     slide_id: Name
     node_id: Name
     parent_id: Name | None = None
-    magnification: Annotated[float, Field(gt=0, le=200, allow_inf_nan=False)]
+    magnification: Annotated[float, Field(gt=0, le=200, allow_inf_nan=False, strict=True)]
     box: JsonBox
     finding: Name
 
@@ -112,7 +134,7 @@ class DiagnosticPath(_Line):
 
     slide_id: Name
     path_id: Name
-    node_ids: tuple[Name, ...] = Field(min_length=1)
+    node_ids: Annotated[tuple[Name, ...], AfterValidator(_not_empty)]
     diagnosis: Name
     category: Name | None = None
     details: PathDetails = PathDetails()

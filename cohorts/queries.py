@@ -2,7 +2,7 @@
 
 A query asks for one finding at one magnification inside a search box (EviPathBench task 3, mode A): the whole
 slide for the first node of a path, the annotated parent's box for a deeper one. Nodes with the same slide,
-magnification, finding and parent box are one query with several valid boxes.
+magnification, finding and search box are one query with several valid boxes.
 """
 
 from __future__ import annotations
@@ -62,27 +62,24 @@ def localization_queries(
 
 
 def _queries(cohort: Cohort, split: str | None) -> Iterator[tuple[LocalizationQuery, LocalizationReference]]:
-    by_id = {(node.slide_id, node.node_id): node for node in cohort.nodes}
-    by_slide: dict[str, list[Node]] = {}
-    for node in cohort.nodes:
-        by_slide.setdefault(node.slide_id, []).append(node)
     for entry in cohort.in_split(split):
-        groups: dict[tuple[float, str, Box | None], list[Node]] = {}
-        for node in by_slide.get(entry.slide_id, []):
-            parent = by_id[node.slide_id, node.parent_id].box if node.parent_id is not None else None
-            groups.setdefault((node.magnification, node.finding, parent), []).append(node)
-        for (magnification, finding, parent), nodes in groups.items():
-            query_id = _query_id(entry.slide_id, magnification, finding, parent)
-            search_box = parent if parent is not None else cohort.open(entry.slide_id).box
+        nodes = cohort.nodes_of(entry.slide_id)
+        box_of = {node.node_id: node.box for node in nodes}
+        groups: dict[tuple[float, str, Box], list[Node]] = {}
+        for node in nodes:
+            search_box = cohort.open(entry.slide_id).box if node.parent_id is None else box_of[node.parent_id]
+            groups.setdefault((node.magnification, node.finding, search_box), []).append(node)
+        for (magnification, finding, search_box), found in groups.items():
+            query_id = _query_id(entry.slide_id, magnification, finding, search_box)
             yield (
                 LocalizationQuery(query_id, entry.slide_id, finding, magnification, search_box),
                 LocalizationReference(
-                    query_id, tuple(node.box for node in nodes), tuple(node.node_id for node in nodes)
+                    query_id, tuple(node.box for node in found), tuple(node.node_id for node in found)
                 ),
             )
 
 
-def _query_id(slide_id: str, magnification: float, finding: str, parent: Box | None) -> str:
+def _query_id(slide_id: str, magnification: float, finding: str, search_box: Box) -> str:
     """Stable when nodes are added or reordered, and made of nothing but what the query itself shows."""
-    shown = json.dumps([slide_id, magnification, finding, parent.to_list() if parent else None])
-    return f"{slide_id}/{magnification:g}x/{hashlib.sha256(shown.encode()).hexdigest()[:8]}"
+    shown = json.dumps([slide_id, magnification, finding, search_box.to_list()])
+    return f"{slide_id}/{magnification:g}x/{hashlib.sha256(shown.encode()).hexdigest()[:12]}"

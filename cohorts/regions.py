@@ -1,12 +1,16 @@
-"""Annotated areas of a slide: `regions/<slide_id>.geojson`, QuPath-compatible, in level-0 pixels."""
+"""Annotated areas of a slide: `regions/<slide_id>.geojson`, QuPath-compatible, in level-0 pixels.
+
+This is a cohort's own form, so it is read strictly: an area that is not one is a fault. Importers mend other files.
+"""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import shapely
 from shapely import MultiPolygon, Polygon
 from shapely.errors import ShapelyError
 from shapely.geometry import shape
@@ -14,7 +18,9 @@ from shapely.validation import explain_validity
 
 from wsigym.errors import Fault
 
-__all__ = ["Region", "read_regions"]
+from .files import json_fault, parse_json, read_text
+
+__all__ = ["Region", "class_name", "read_regions"]
 
 
 @dataclass(frozen=True)
@@ -27,30 +33,49 @@ class Region:
 
 def read_regions(path: Path, file: str) -> tuple[list[Region], list[Fault]]:
     """The areas of one GeoJSON FeatureCollection, and what is wrong in it. `file` is its name in faults."""
+    text, faults = read_text(path, file)
+    if text is None:
+        return [], faults
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        return [], [Fault(file, getattr(error, "lineno", None), "", f"not readable as JSON: {error}")]
+        content = parse_json(text)
+    except ValueError as error:
+        return [], [json_fault(error, file, None)]
     features = content.get("features") if isinstance(content, dict) else None
     if not isinstance(features, list):
         return [], [Fault(file, None, "features", "a GeoJSON FeatureCollection with a list of features is needed")]
     regions: list[Region] = []
-    faults: list[Fault] = []
     for index, feature in enumerate(features):
         try:
-            regions.append(_region(feature))
-        except (ValueError, TypeError, KeyError, AttributeError, ShapelyError) as error:
-            faults.append(Fault(file, None, f"features[{index}]", f"not an area: {error}"))
+            with np.errstate(invalid="ignore"):  # NaN coordinates make an invalid polygon, which is said below
+                regions.append(_region(feature))
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, ShapelyError) as error:
+            # shapely.shape reads whatever it is given, so a malformed geometry fails in any of these ways.
+            faults.append(Fault(file, None, f"features.{index}", f"not an area: {error}"))
     return regions, faults
 
 
-def _region(feature: dict[str, Any]) -> Region:
+def _region(feature: Any) -> Region:
+    if not isinstance(feature, dict) or not isinstance(feature.get("geometry"), dict):
+        raise ValueError("a feature is an object with a geometry")
     area = shape(feature["geometry"])
     if not isinstance(area, (Polygon, MultiPolygon)):
         raise ValueError(f"found {area.geom_type}, allowed are Polygon and MultiPolygon")
-    if not area.is_valid:
-        raise ValueError(explain_validity(area))
     if area.is_empty:
         raise ValueError("the polygon is empty")
-    classification = (feature.get("properties") or {}).get("classification") or {}
-    return Region(classification.get("name"), area)
+    if not area.is_valid:
+        raise ValueError(explain_validity(area))
+    return Region(class_name(feature), shapely.force_2d(area))
+
+
+def class_name(feature: dict[str, Any]) -> str | None:
+    """The class of a GeoJSON feature, `properties.classification.name`. Raises `ValueError` if that is not text."""
+    found: Any = feature.get("properties")
+    for key in ("classification", "name"):
+        if found is None:
+            return None
+        if not isinstance(found, dict):
+            raise ValueError("properties.classification is an object with a name")
+        found = found.get(key)
+    if found is not None and not isinstance(found, str):
+        raise ValueError(f"properties.classification.name is text; found {found!r}")
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cohort_builder import build_cohort
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -30,3 +31,9 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(HOW_TO_GET)
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a cohort of two small slides with five queries each (see cohort_builder). Not to be written to."""
+    return build_cohort(tmp_path_factory.mktemp("tiny"))

@@ -1,0 +1,196 @@
+"""Reading a cohort's text files: what is wrong in one becomes a fault with its line, never an exception from within."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from wsigym.errors import Fault
+
+from .models import Manifest
+
+__all__ = [
+    "MANIFEST",
+    "NODES",
+    "PATHS",
+    "REGIONS",
+    "Lines",
+    "digest",
+    "json_fault",
+    "parse_json",
+    "read_lines",
+    "read_manifest",
+    "read_text",
+    "region_files",
+]
+
+Line = TypeVar("Line", bound=BaseModel)
+
+MANIFEST, NODES, PATHS, REGIONS = "cohort.json", "nodes.jsonl", "paths.jsonl", "regions"
+
+
+@dataclass
+class Lines(Generic[Line]):
+    """The lines of a JSONL file: the valid ones with their 1-based numbers, and what the others hold.
+
+    `broken` has the JSON value of each line that breaks the model, None where the line is not JSON.
+    """
+
+    valid: list[tuple[int, Line]] = field(default_factory=list)
+    broken: list[Any] = field(default_factory=list)
+
+
+def read_manifest(root: Path) -> tuple[Manifest | None, list[int], list[Fault]]:
+    """`cohort.json`: the manifest, the line on which each slide begins, and the faults. None if there are any."""
+    text, faults = read_text(root / MANIFEST, MANIFEST)
+    if text is None:
+        return None, [], faults
+    try:
+        content = parse_json(text)
+    except ValueError as error:
+        return None, [], [json_fault(error, MANIFEST, None)]
+    lines = _lines_of_slides(text) if isinstance(content, dict) and isinstance(content.get("slides"), list) else []
+    try:
+        return Manifest.model_validate(content), lines, []
+    except ValidationError as error:
+        return None, lines, list(_validation_faults(error, MANIFEST, None, lines))
+
+
+def read_lines(root: Path, name: str, model: type[Line], faults: list[Fault]) -> Lines[Line]:
+    """A JSONL file; what is wrong goes to `faults`. Blank lines are passed over; no file has no lines."""
+    lines: Lines[Line] = Lines()
+    if not os.path.lexists(root / name):
+        return lines
+    text, unreadable = read_text(root / name, name)
+    if text is None:
+        faults += unreadable
+        lines.broken.append(None)
+        return lines
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        content = None
+        try:
+            content = parse_json(line)
+            lines.valid.append((number, model.model_validate(content)))
+        except ValidationError as error:
+            lines.broken.append(content)
+            faults += _validation_faults(error, name, number)
+        except ValueError as error:
+            lines.broken.append(None)
+            faults.append(json_fault(error, name, number))
+    return lines
+
+
+def region_files(root: Path) -> list[Path]:
+    """The annotated areas of each slide: `regions/<slide_id>.geojson`, by name."""
+    return sorted((root / REGIONS).glob("*.geojson"))
+
+
+def digest(root: Path) -> str:
+    """sha256 over the names and bytes of all the cohort's text files; slides themselves are not read."""
+    total = hashlib.sha256()
+    for path in [*(root / name for name in (MANIFEST, NODES, PATHS)), *region_files(root)]:
+        if path.is_file():
+            content = path.read_bytes()
+            total.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
+            total.update(content)
+    return total.hexdigest()
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text. Raises `ValueError`, also for a key given twice and for what Python cannot hold."""
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} stands more than once in one object")
+    return content
+
+
+def json_fault(error: ValueError, file: str, line: int | None) -> Fault:
+    """What `parse_json` raised, as a fault. `line` is that of a JSONL file; else the error's own, where it has one."""
+    if not isinstance(error, json.JSONDecodeError):
+        return Fault(file, line, "", f"not usable as JSON: {error}")
+    return Fault(file, line or error.lineno, "", f"not JSON: {error.msg}, column {error.colno}")
+
+
+def read_text(path: Path, name: str) -> tuple[str | None, list[Fault]]:
+    """The text of a UTF-8 file, with or without a byte order mark, or None and the fault."""
+    try:
+        return path.read_text(encoding="utf-8-sig"), []
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return None, [
+            Fault(name, line, "", f"not UTF-8 text: byte 0x{error.object[error.start]:02x}; save it as UTF-8")
+        ]
+    except OSError as error:
+        return None, [Fault(name, None, "", f"cannot be read: {error.strerror or error}; a text file is needed")]
+
+
+def _lines_of_slides(text: str) -> list[int]:
+    """The 1-based line on which each element of the array "slides" begins, in a valid JSON object that has it."""
+    decoder = json.JSONDecoder()
+    lines: list[int] = []
+    at, line = _skip(text, text.index("{") + 1, " \t\r\n,"), 1
+    while text[at] != "}":
+        key, at = decoder.raw_decode(text, at)
+        at = _skip(text, at, " \t\r\n:")
+        if key != "slides":
+            _, at = decoder.raw_decode(text, at)
+        else:
+            counted, at = 0, _skip(text, at + 1, " \t\r\n,")
+            while text[at] != "]":
+                line += text.count("\n", counted, at)
+                counted = at
+                lines.append(line)
+                _, at = decoder.raw_decode(text, at)
+                at = _skip(text, at, " \t\r\n,")
+            return lines
+        at = _skip(text, at, " \t\r\n,")
+    return lines
+
+
+def _skip(text: str, at: int, characters: str) -> int:
+    while text[at] in characters:
+        at += 1
+    return at
+
+
+def _validation_faults(
+    error: ValidationError, file: str, line: int | None, slide_lines: Iterable[int] = ()
+) -> Iterator[Fault]:
+    lines = list(slide_lines)
+    for problem in error.errors():
+        place = problem["loc"]
+        of_slide = len(place) > 1 and place[0] == "slides" and isinstance(place[1], int) and place[1] < len(lines)
+        yield Fault(
+            file,
+            lines[int(place[1])] if of_slide else line,
+            ".".join(str(part) for part in place),
+            _message(problem["type"], problem["msg"], problem["input"]),
+        )
+
+
+def _message(kind: str, message: str, value: Any) -> str:
+    if kind == "missing":
+        return "is missing; it is required"
+    found = repr(value)
+    found = found if len(found) <= 120 else found[:117] + "..."
+    if kind == "extra_forbidden":
+        return f"no such field; remove it or mend its name; found {found}"
+    return f"{message.removeprefix('Value error, ')}; found {found}"
