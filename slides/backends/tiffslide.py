@@ -128,8 +128,13 @@ def _open(location: str) -> TiffSlide:
         file_system, path = url_to_fs(location)
         file = file_system.open(path, block_size=BLOCK_BYTES, cache_type="blockcache")
         return TiffSlide(file, tifffile_options={"name": location})
-    except FileNotFoundError:
-        raise SlideOpenError(f"{location}: no such file.") from None
+    except FileNotFoundError as error:
+        # fsspec says this of anything that goes wrong over HTTP, and has the truth as the cause.
+        cause = error.__cause__
+        reason = (
+            "no such file" if cause is None or isinstance(cause, FileNotFoundError) else f"cannot be opened ({cause})"
+        )
+        raise SlideOpenError(f"{location}: {reason}.") from error
     except tifffile.TiffFileError as error:
         raise SlideOpenError(f"{location}: not a slide: TiffSlide reads TIFF files only ({error}).") from error
     except Exception as error:  # every file system of fsspec raises its own errors
