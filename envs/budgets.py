@@ -11,8 +11,10 @@ EviPathBench states (10, 7, 5) and sweeps a tight and a loose budget without giv
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
@@ -37,31 +39,42 @@ class RoiBudget:
         if isinstance(value, RoiBudget):
             return value
         if isinstance(value, Mapping):
+            return cls._by_magnification(value)
+        if isinstance(value, str):
+            return cls._parse(value.strip())
+        count = _count(value)
+        return cls(str(count), preset=(count, count, count))
+
+    @classmethod
+    def _by_magnification(cls, value: Mapping[float, int]) -> RoiBudget:
+        try:
             rois = {float(magnification): _count(count) for magnification, count in value.items()}
-            if not rois or any(not (math.isfinite(key) and key > 0) for key in rois):
-                raise InvalidArgumentError(f"budget {value!r}: magnifications are positive numbers, at least one.")
-            ordered = tuple(sorted(rois.items()))
-            return cls(",".join(f"{key:g}={count}" for key, count in ordered), by_magnification=ordered)
-        if isinstance(value, int) and not isinstance(value, bool):
-            count = _count(value)
-            return cls(str(count), preset=(count, count, count))
-        if not isinstance(value, str):
-            raise InvalidArgumentError(f"budget {value!r} is a {type(value).__name__}; allowed is {FORMS}.")
-        return cls._parse(value.strip())
+        except (TypeError, ValueError):
+            rois = {}
+        if not rois or len(rois) < len(value) or any(not (math.isfinite(key) and key > 0) for key in rois):
+            raise InvalidArgumentError(
+                f"budget {value!r}: one number of ROIs for each magnification is needed, such as {{10: 7, 40: 5}}; "
+                "magnifications are above 0, each given once."
+            )
+        ordered = tuple(sorted(rois.items()))
+        return cls(",".join(f"{key:g}={count}" for key, count in ordered), by_magnification=ordered)
 
     @classmethod
     def _parse(cls, text: str) -> RoiBudget:
         if text in PRESETS:
             return cls(text, preset=PRESETS[text])
         try:
-            if "=" in text:
-                pairs = (part.split("=") for part in text.split(","))
-                return cls.of({float(magnification): int(count) for magnification, count in pairs})
-            return cls.of(int(text))
+            if "=" not in text:
+                return cls.of(int(text))
+            pairs = [tuple(part.split("=")) for part in text.split(",")]
+            rois = {float(magnification): int(count) for magnification, count in pairs}
         except ValueError:
-            if "=" in text:
-                raise InvalidArgumentError(f"budget {text!r} cannot be read; allowed is {FORMS}.") from None
-            raise UnknownNameError("budget", text, PRESETS) from None
+            if "=" not in text:
+                raise UnknownNameError("budget", text, PRESETS) from None
+            raise InvalidArgumentError(f"budget {text!r} cannot be read; allowed is {FORMS}.") from None
+        if len(rois) < len(pairs):
+            raise InvalidArgumentError(f"budget {text!r} gives one magnification twice; allowed is {FORMS}.")
+        return cls.of(rois)
 
     def rois(self, magnification: float) -> int:
         """How many ROIs a query at `magnification` may look at."""
@@ -76,7 +89,7 @@ class RoiBudget:
         )
 
 
-def _count(value: int) -> int:
-    if isinstance(value, bool) or value != int(value) or value < 0:
-        raise InvalidArgumentError(f"a budget of {value!r} ROIs: a whole number of 0 or more is needed.")
-    return int(value)
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
+        raise InvalidArgumentError(f"a budget of {value!r} ROIs: a whole number of 0 or more is needed, or {FORMS}.")
+    return operator.index(value)

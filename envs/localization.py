@@ -6,23 +6,28 @@ budget and finishes with a box.
 Action (Dict)
     tool          Discrete(2)       0 extract_roi: look at `box`;  1 finish_and_report: answer with `box`
     box           float32 (4,)      x, y, width, height in 0..1 of the search box
-    confidence    float32 (1,)      0..1, read when finishing; NaN means "not stated"
+    confidence    float32 (1,)      0..1 that the answer is right, NaN for "not stated"; recorded, scores nothing
+A box may be any four numbers: what cannot be done with them is answered in the info. An action without these three
+keys, or with other shapes, is the caller's mistake and raises `InvalidArgumentError`.
 
 Observation (Dict)
-    overview              uint8 (overview_px, overview_px, 3)   the search box, at most a quarter of the target's scale
-    view                  uint8 (view_px, view_px, 3)           the last ROI, shrunk to fit, at most the target's scale
-    context               uint8 (n, view_px, view_px, 3)        if asked for: the ROI's centre at other magnifications
+    overview              uint8 (overview_px, overview_px, 3)   the search box, at a quarter of the target's
+                                                                magnification or less
+    view                  uint8 (view_px, view_px, 3)           the last ROI, at the target's magnification or less
+    context               uint8 (n, view_px, view_px, 3)        if asked for: what surrounds the ROI's centre, inside
+                                                                the search box, at further magnifications
     view_box              float32 (4,)   0..1                   the last ROI in the search box
     view_magnification    float32 (1,)   0..200                 what the view resulted in
     target_magnification  float32 (1,)   0..200                 what the query asks for
     budget_left           float32 (1,)   0..1                   share of the ROIs left
-Images keep their aspect; padding on the right and below is the slide's background. Before the first look the view is
-background, and view_box and view_magnification are 0.
+Images keep their aspect (to the nearest whole pixel); padding on the right and below is the slide's background. Before
+the first look view and context are background, and view_box and view_magnification are 0.
 
 Info (what a model may know)
     query_id, target, magnification, search_box and roi (level-0 pixels, (x, y, width, height); roi None before
     the first look), slide_size (width, height), mpp, rois_left, overview_size and view_size ((width, height) of
-    the images without padding), `error` or `note` about the last request. Once the episode is over: outcome, iou, hit.
+    the images without padding; None like roi), `error` or `note` about the last request. Once the episode is over:
+    outcome, iou (the score, 0 without an answer), hit.
 
 Reward
     iou      the final box's score when finishing, else 0: its centre counts, with each valid box's size
@@ -41,12 +46,15 @@ Registered: wsigym/Localization-v0. Version history: v0, first release.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import gymnasium as gym
 import numpy as np
+import numpy.typing as npt
 from gymnasium import spaces
 
 from wsigym.cohorts import Cohort, LocalizationQuery, LocalizationReference, localization_queries
@@ -84,8 +92,9 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         split: "train", "val", "test", or None for all slides.
         budget: "tight", "base", "loose", a number of ROIs, or a mapping from magnification to ROIs.
         view_px, overview_px: sides of the square images, 36 to 8,192.
-        context: further magnifications around the last ROI's centre, capped at the target's.
-        reward: "iou", "hit" or "shaped"; gamma: discount of the shaping, that of the learner.
+        context: further magnifications around the last ROI's centre, each at most the target's.
+        reward: "iou", "hit" or "shaped".
+        gamma: discount of the shaping, 0 to 1; give the learner's. Read by "shaped" only.
         render_mode: "rgb_array" or None.
 
     `reset(options={"query_id": ...})` picks a query; otherwise the environment's seeded RNG does. Raises
@@ -109,18 +118,16 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         _check_choice("reward", reward, REWARDS)
         if render_mode is not None:
             _check_choice("render_mode", render_mode, self.metadata["render_modes"])
-        for name, px in (("view_px", view_px), ("overview_px", overview_px)):
-            if not MIN_IMAGE_PX <= px <= MAX_IMAGE_PX:
-                raise InvalidArgumentError(f"{name} is {px}; allowed are {MIN_IMAGE_PX} to {MAX_IMAGE_PX} pixels.")
-        if not all(0 < magnification <= MAX_MAGNIFICATION for magnification in context):
-            raise InvalidArgumentError(f"context is {list(context)}; magnifications lie above 0, up to 200.")
-        if not 0 <= gamma <= 1:
-            raise InvalidArgumentError(f"gamma is {gamma}; allowed is 0 to 1.")
-        self.cohort = cohort if isinstance(cohort, Cohort) else Cohort.load(cohort or default_cohort())
+        if not (_is_number(gamma) and 0 <= gamma <= 1):
+            raise InvalidArgumentError(f"gamma is {gamma!r}; allowed is a number from 0 to 1.")
         self.budget = RoiBudget.of(budget)
-        self.view_px, self.overview_px = int(view_px), int(overview_px)
-        self.context = tuple(float(magnification) for magnification in context)
+        self.view_px, self.overview_px = _image_px("view_px", view_px), _image_px("overview_px", overview_px)
+        self.context = _magnifications(context)
         self.reward, self.gamma, self.render_mode = reward, gamma, render_mode
+        if isinstance(cohort, Cohort):
+            self.cohort = cohort
+        else:
+            self.cohort = Cohort.load(default_cohort() if cohort is None else cohort)
         queries = localization_queries(self.cohort, split)
         self._queries = {query.query_id: (query, reference) for query, reference in queries}
         for query, _ in queries:
@@ -157,6 +164,7 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         super().reset(seed=seed)
+        self._over = True  # until all of the next episode is there
         self._query, self._reference = self._choose(options or {})
         self._slide = self._open_checked(self._query.slide_id)
         self._overview = view_of(
@@ -173,11 +181,9 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
     def step(self, action: dict[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         if self._over:
             raise EpisodeOverError("step() was called on an episode that is over or never began; call reset() first.")
-        tool = int(action["tool"])
-        if tool not in (EXTRACT_ROI, FINISH_AND_REPORT):
-            raise InvalidArgumentError(f"tool is {tool}; allowed are 0 (extract_roi) and 1 (finish_and_report).")
+        tool, box_unit = _parsed(action)
         potential = self._potential()
-        answer = self._finish(action) if tool == FINISH_AND_REPORT else self._look(action)
+        answer = self._finish(box_unit) if tool == FINISH_AND_REPORT else self._look(box_unit)
         self._invalid_in_a_row = self._invalid_in_a_row + 1 if "error" in answer else 0
         score: float | None = None
         if "outcome" in answer:
@@ -192,12 +198,12 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
 
     # -- the two tools -------------------------------------------------------------------------------------------
 
-    def _look(self, action: dict[str, Any]) -> dict[str, Any]:
+    def _look(self, box_unit: npt.NDArray[np.float32]) -> dict[str, Any]:
         if self._rois_left == 0:
             return {"error": "The budget of ROIs is spent: finish and report.", "over_budget": True}
-        box, error = self._level0_box(action["box"])
-        if box is None:
-            return {"error": error}
+        if not np.isfinite(box_unit).all():
+            return {"error": _not_finite(box_unit)}
+        box = box_from_unit(box_unit, self._query.search_box)
         clipped = box.intersection(self._query.search_box)
         if clipped.is_empty:
             place = "is under one level-0 pixel a side" if box.is_empty else "lies outside the search box"
@@ -211,20 +217,13 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             return {}
         return {"note": f"The ROI {box.to_list()} was clipped to {clipped.to_list()}, its part inside the search box."}
 
-    def _finish(self, action: dict[str, Any]) -> dict[str, Any]:
-        box, error = self._level0_box(action["box"])
-        if box is None:
-            return {"error": error}
+    def _finish(self, box_unit: npt.NDArray[np.float32]) -> dict[str, Any]:
+        if not np.isfinite(box_unit).all():
+            return {"error": _not_finite(box_unit)}
+        box = box_from_unit(box_unit, self._query.search_box)
         if not self._query.search_box.contains_point(*box.centre):
             return {"error": f"The centre of {box.to_list()} lies outside the search box {self._search_box_text()}."}
         return {"outcome": "scored", "box": box}
-
-    def _level0_box(self, box_unit: Any) -> tuple[Box | None, str]:
-        """The requested box in level-0 pixels, or None and what is wrong with it."""
-        numbers = np.asarray(box_unit, dtype=np.float64)
-        if numbers.shape != (4,) or not np.isfinite(numbers).all():
-            return None, f"The box {numbers.tolist()} is not four finite numbers x, y, width, height."
-        return box_from_unit(numbers, self._query.search_box), ""
 
     # -- what is shown -------------------------------------------------------------------------------------------
 
@@ -301,7 +300,7 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             self._checked_slides.add(slide_id)
         return self.cohort.open(slide_id)
 
-    def render(self) -> np.ndarray[Any, Any] | None:  # type: ignore[override]  # gymnasium's type admits lists of frames
+    def render(self) -> np.ndarray[Any, Any] | None:
         """uint8 (side, 2 * side, 3), side the larger of the two images: overview with ROIs, then the last view."""
         if self.render_mode is None:
             return None
@@ -309,7 +308,7 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             raise EpisodeOverError("render() was called before reset(); call reset() first.")
         drawn = draw_boxes(self._overview, self._visited[:-1], VISITED)
         if self._visited:
-            drawn = draw_boxes(View(drawn, self._overview.box, 0, self._overview.size), self._visited[-1:], CURRENT)
+            drawn = draw_boxes(replace(self._overview, image=drawn), self._visited[-1:], CURRENT)
         side = max(self.view_px, self.overview_px)
         frame = np.full((side, 2 * side, 3), self._slide.background, np.uint8)
         frame[: self.overview_px, : self.overview_px] = drawn
@@ -333,6 +332,52 @@ def finish_and_report(box_unit: Sequence[float], confidence: float | None = None
     }
 
 
-def _check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
+def _parsed(action: Any) -> tuple[int, npt.NDArray[np.float32]]:
+    """The tool and the box of an action. Raises `InvalidArgumentError` where it has not the form of the action space.
+
+    Numbers too large for float32 become infinite, and are then answered as any box that is not finite.
+    """
+    try:
+        tool = operator.index(action["tool"])
+        with np.errstate(over="ignore"):
+            box_unit, confidence = (np.asarray(action[key], dtype=np.float32) for key in ("box", "confidence"))
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError):
+        tool = -1
+    if tool not in (EXTRACT_ROI, FINISH_AND_REPORT) or box_unit.shape != (4,) or confidence.size != 1:
+        raise InvalidArgumentError(
+            f"the action is {action!r}; allowed is a dict of tool (0 extract_roi, 1 finish_and_report), box (four "
+            "numbers x, y, width, height in 0..1 of the search box) and confidence (one number, NaN for not stated). "
+            "extract_roi() and finish_and_report() of wsigym.envs.localization make one."
+        )
+    return tool, box_unit
+
+
+def _not_finite(box_unit: npt.NDArray[np.float32]) -> str:
+    return f"The box {box_unit.tolist()} is not four finite numbers x, y, width, height."
+
+
+def _image_px(name: str, value: object) -> int:
+    if not (_is_number(value) and MIN_IMAGE_PX <= value <= MAX_IMAGE_PX and value == int(value)):
+        raise InvalidArgumentError(
+            f"{name} is {value!r}; allowed are whole numbers from {MIN_IMAGE_PX} to {MAX_IMAGE_PX} pixels."
+        )
+    return int(value)
+
+
+def _magnifications(values: Any) -> tuple[float, ...]:
+    listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [None]
+    found = [float(value) for value in listed if _is_number(value) and 0 < value <= MAX_MAGNIFICATION]
+    if len(found) < len(listed):
+        raise InvalidArgumentError(
+            f"context is {values!r}; allowed is a sequence of magnifications above 0, up to {MAX_MAGNIFICATION:g}."
+        )
+    return tuple(found)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise UnknownNameError(name, value, allowed)
+        raise UnknownNameError(name, str(value), allowed)

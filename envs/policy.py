@@ -13,6 +13,7 @@ A policy may also have any of these, which the runner looks for:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,9 +36,12 @@ class Policy(Protocol):
 
 
 class SeededPolicy:
-    """Base of policies that draw random numbers: `self.rng` is fresh for each episode."""
+    """Base of policies that draw random numbers. The runner seeds `rng` anew for each episode."""
 
-    rng: np.random.Generator = np.random.default_rng(0)
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Of no seed until `seed` is called, and never shared between policies."""
+        return np.random.default_rng()
 
     def seed(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)

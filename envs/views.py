@@ -6,6 +6,7 @@ that pixel (x, y) of the image lies at ((x + 0.5) / width, (y + 0.5) / height) o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -48,17 +49,18 @@ def view_of(slide: Slide, box: Box, px: int, cap: float) -> View:
 
 def context_view(slide: Slide, centre: tuple[float, float], px: int, magnification: float, search_box: Box) -> Image:
     """uint8 (px, px, 3): what surrounds a level-0 point at `magnification`; background outside the search box."""
-    scale = magnification_from_mpp(_known_mpp(slide)) / magnification
-    side = max(1, round(px * scale))
+    side = max(1, round(px * magnification_from_mpp(_known_mpp(slide)) / magnification))
     box = Box(0, 0, side, side).centred_on(*centre)
     image = blank(slide, px)
-    left, top = (int(np.ceil((low - start) / scale)) for low, start in ((search_box.x, box.x), (search_box.y, box.y)))
-    right, bottom = (
-        int(np.floor((high - start) / scale)) for high, start in ((search_box.right, box.x), (search_box.bottom, box.y))
-    )
-    inside = np.s_[max(0, top) : max(0, bottom), max(0, left) : max(0, right)]
-    image[inside] = slide.read(box, (px, px))[inside]
+    rows = _pixels_inside(search_box.y, search_box.bottom, box.y, side / px, px)
+    columns = _pixels_inside(search_box.x, search_box.right, box.x, side / px, px)
+    image[rows, columns] = slide.read(box, (px, px))[rows, columns]
     return image
+
+
+def _pixels_inside(low: int, high: int, start: int, scale: float, px: int) -> slice:
+    """Which of `px` view pixels, of `scale` level-0 pixels each from `start` on, lie wholly inside low..high."""
+    return slice(max(0, math.ceil((low - start) / scale)), min(px, math.floor((high - start) / scale)))
 
 
 def _known_mpp(slide: Slide) -> float:
