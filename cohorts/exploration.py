@@ -1,0 +1,96 @@
+"""Exploration: which slides are asked, and the tumour area that no policy sees.
+
+An item is one slide (EviPathBench task 3, mode B). Its reference is the union of the slide's regions of one class,
+empty where the slide has none: a negative slide is asked like any other.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+from shapely import MultiPolygon, Polygon
+
+from wsigym.errors import Fault, UnknownNameError, WsigymWarning
+from wsigym.slides import Box
+
+from .cohort import Cohort
+from .files import REGIONS
+from .regions import Region
+from .tiles import POSITIVE_OVERLAP, TileGrid, overlap_shares
+
+__all__ = ["TUMOUR", "ExplorationReference", "exploration_references", "faults_of_regions"]
+
+TUMOUR = "tumour"
+"""The class of the regions that are looked for, unless another is asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExplorationReference:
+    """The hidden answer: the area looked for on one slide, a valid polygon in level-0 pixels, perhaps empty."""
+
+    slide_id: str
+    area: Polygon | MultiPolygon
+
+    def share(self, box: Box) -> float:
+        """The share of a level-0 box that the area covers, in 0..1."""
+        return float(shapely.area(shapely.intersection(self.area, shapely.box(*_corners(box))))) / box.area
+
+    def positives(self, grid: TileGrid) -> tuple[npt.NDArray[np.bool_], ...]:
+        """For each magnification bool (rows, columns): tiles of which the area covers strictly more than 5 %."""
+        return tuple(shares > POSITIVE_OVERLAP for shares in overlap_shares(grid, self.area))
+
+
+def exploration_references(
+    cohort: Cohort, split: str | None = None, target: str = TUMOUR
+) -> dict[str, ExplorationReference]:
+    """The reference of every slide of a split, by slide id, in the cohort's order; `target` is a region's class.
+
+    A class that is nowhere in the cohort, although other classes are, is most often a misspelt one: raises
+    `UnknownNameError`, or warns (`WsigymWarning`) where it is the default "tumour", as all slides may be negative.
+    """
+    regions = {entry.slide_id: cohort.regions(entry.slide_id) for entry in cohort.slides}
+    classes = sorted({region.name or "" for found in regions.values() for region in found})
+    if classes and target not in classes:
+        unknown = UnknownNameError("region class", target, classes)
+        if target != TUMOUR:
+            raise unknown
+        warnings.warn(
+            f"cohort {cohort.name!r}: every slide counts as negative, as no region is of class {target!r} ({unknown})",
+            WsigymWarning,
+            stacklevel=2,
+        )
+    return {
+        entry.slide_id: ExplorationReference(entry.slide_id, _area_of_class(regions[entry.slide_id], target))
+        for entry in cohort.in_split(split)
+    }
+
+
+def faults_of_regions(cohort: Cohort, slide_id: str) -> list[Fault]:
+    """Regions that lie wholly beyond their slide, which opens for it. What lies partly beyond is cut off instead."""
+    slide = shapely.box(*_corners(cohort.open(slide_id).box))
+    return [
+        Fault(
+            f"{REGIONS}/{slide_id}.geojson",
+            None,
+            "",
+            f"a region of class {region.name!r} with left, top, right, bottom "
+            f"{[round(value) for value in region.area.bounds]} lies outside the slide of {slide.bounds[2]:.0f} x "
+            f"{slide.bounds[3]:.0f} px; regions are in level-0 pixels",
+        )
+        for region in cohort.regions(slide_id)
+        if not region.area.intersects(slide)
+    ]
+
+
+def _area_of_class(regions: Iterable[Region], name: str) -> Polygon | MultiPolygon:
+    union = shapely.union_all([region.area for region in regions if region.name == name])
+    return union if isinstance(union, Polygon | MultiPolygon) else MultiPolygon()
+
+
+def _corners(box: Box) -> tuple[int, int, int, int]:
+    return box.x, box.y, box.right, box.bottom

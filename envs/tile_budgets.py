@@ -1,0 +1,79 @@
+"""How many tiles a search of the tile tree keeps, or how many it may view.
+
+    preset   K at 2.5x, 10x and 40x    source
+    tight    3, 2, 1                   the sweep of EviPathBench
+    base     6, 3, 2                   its protocol
+    loose    10, 5, 3                  its sweep
+
+K is for a slide at the first magnification and for a parent below it. `K=all` keeps every tile whatever was said of
+it, so that all tiles with tissue are scored. `tiles=N` is a number of viewed tiles in all, for `schedule="free"`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wsigym.errors import InvalidArgumentError, UnknownNameError
+
+__all__ = ["KEEP_PRESETS", "PAPER_KEEP", "TileBudget"]
+
+PAPER_KEEP = (6, 3, 2)
+KEEP_PRESETS: Mapping[str, tuple[int, ...]] = {"tight": (3, 2, 1), "base": PAPER_KEEP, "loose": (10, 5, 3)}
+
+FORMS = "a preset (tight, base, loose), K=6,3,2 with one number for each magnification, K=all, or tiles=N"
+
+
+@dataclass(frozen=True)
+class TileBudget:
+    """What is kept (`keep`, None with K=all) or how many tiles may be viewed (`tiles`). `label` is its one spelling."""
+
+    label: str
+    keep: tuple[int, ...] | None = None
+    tiles: int | None = None
+
+    @classmethod
+    def of(cls, value: str | Sequence[int] | TileBudget) -> TileBudget:
+        """Any way to say a budget, as one type. Raises `UnknownNameError` or `InvalidArgumentError`."""
+        if isinstance(value, TileBudget):
+            return value
+        if not isinstance(value, str):
+            if not isinstance(value, Sequence):
+                raise InvalidArgumentError(f"budget {value!r} is a {type(value).__name__}; allowed is {FORMS}.")
+            return cls._keeping([_count(number, repr(value)) for number in value], repr(value))
+        text = value.strip()
+        if text in KEEP_PRESETS:
+            return cls._keeping(KEEP_PRESETS[text], text)
+        kind, equals, numbers = text.partition("=")
+        if not equals:
+            raise UnknownNameError("budget", text, KEEP_PRESETS)
+        if text == "K=all":
+            return cls(text)
+        if kind == "K":
+            return cls._keeping([_count(number, text) for number in numbers.split(",")], text)
+        if kind == "tiles":
+            count = _count(numbers, text)
+            return cls(f"tiles={count}", tiles=count)
+        raise InvalidArgumentError(f"budget {text!r} cannot be read; allowed is {FORMS}.")
+
+    @classmethod
+    def _keeping(cls, keep: Sequence[int], text: str) -> TileBudget:
+        if not keep:
+            raise InvalidArgumentError(f"budget {text} keeps nothing; allowed is {FORMS}.")
+        return cls("K=" + ",".join(map(str, keep)), keep=tuple(keep))
+
+    @property
+    def kept_at_the_end(self) -> int:
+        """How many tiles a cascade keeps at the last magnification at most; the paper's 36 where K is not given."""
+        return math.prod(self.keep or PAPER_KEEP)
+
+
+def _count(value: str | int, text: str) -> int:
+    try:
+        count = int(value)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"budget {text}: {value!r} is no whole number; allowed is {FORMS}.") from None
+    if isinstance(value, bool) or count != (int(value) if isinstance(value, str) else value) or count < 1:
+        raise InvalidArgumentError(f"budget {text}: {value!r} must be a whole number of 1 or more.")
+    return count
