@@ -127,7 +127,8 @@ class _Pool:
             if self._deaths[key] > DEATHS_ALLOWED:
                 worker.given.popleft()
                 self._left -= 1
-                yield failed_record(self._setup, key, f"its worker process died {self._deaths[key]} times ({code})")
+                error = f"its worker process died {self._deaths[key]} times (exit code {code} the last time)"
+                yield failed_record(self._setup, key, error)
         self._waiting.extendleft(reversed(worker.given))
         if self._waiting:
             self._workers.append(self._start())
@@ -139,10 +140,11 @@ def _work(setup: Setup, pipe: Connection) -> None:
     threading.Thread(target=_die_with_parent, daemon=True).start()
     warnings.simplefilter("ignore", WsigymWarning)  # The parent has opened the same slides, and warned.
     player = Player(setup)
-    pipe.send_bytes(b"ready")
-    while True:
-        for key in pipe.recv():
-            pipe.send_bytes(player.play(key).model_dump_json().encode())
+    with contextlib.suppress(EOFError, OSError):  # The parent is gone, and nobody is left to tell.
+        pipe.send_bytes(b"ready")
+        while True:
+            for key in pipe.recv():
+                pipe.send_bytes(player.play(key).model_dump_json().encode())
 
 
 def _die_with_parent() -> None:

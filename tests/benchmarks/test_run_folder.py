@@ -1,0 +1,216 @@
+"""Locking, resuming, and what a kill leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cohort_builder import read_lines, write_lines
+
+import wsigym
+from wsigym.benchmarks.run_folder import RunFolder, load_run
+from wsigym.benchmarks.runner import RunSummary
+from wsigym.errors import RunError, WsigymWarning
+
+Play = Callable[..., RunSummary]
+Timeless = Callable[..., dict[Any, dict[str, Any]]]
+
+
+# -- the lock --------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_run_into_a_folder_is_told_so(play: Play, tmp_path: Path) -> None:
+    play(subset="2")
+    folder = tmp_path / "run"
+    with RunFolder(folder, load_run(folder).config), pytest.raises(RunError, match=f"{folder} is in use"):
+        play(subset="2")
+    assert play(subset="2").finished_before == 2
+
+
+def test_a_folder_with_other_things_is_left_alone(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").touch()
+    with pytest.raises(RunError, match=r"not empty \(thesis.tex\)"):
+        play()
+
+
+def test_a_folder_that_cannot_be_made(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="cannot be written"):
+        play(out="file")
+
+
+def test_what_is_no_run_folder(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"has no run\.json"):
+        load_run(tmp_path / "nothing")
+    (tmp_path / "run.json").write_text('{"format": "wsigym-run/2"}')
+    with pytest.raises(RunError, match=r"run.json is broken: format"):
+        load_run(tmp_path)
+
+
+# -- resuming --------------------------------------------------------------------------------------------------------
+
+
+def test_finished_episodes_are_not_run_again_and_what_is_added_is(play: Play, tmp_path: Path) -> None:
+    play("looker", seeds=[0])
+    lines = (tmp_path / "run" / "episodes.jsonl").read_bytes()
+    created = load_run(tmp_path / "run").config.created
+    again = play("looker", seeds=[0])
+    assert (again.finished_before, again.played) == (10, 0)
+    assert (tmp_path / "run" / "episodes.jsonl").read_bytes() == lines
+    more = play("second", budgets=["base", "loose"], seeds=[0, 1])
+    assert (more.finished_before, more.played) == (0, 40)
+    run = load_run(tmp_path / "run")
+    assert (run.config.policies, run.config.budgets, run.config.seeds) == (
+        ("looker", "second"),
+        ("base", "loose"),
+        (0, 1),
+    )
+    assert run.config.created == created
+    assert (tmp_path / "run" / "episodes.jsonl").read_bytes().startswith(lines)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"subset": "3"}, 'subset is "2", asked for is "3"'),
+        ({"split": "train"}, 'split is null, asked for is "train"'),
+        ({"env_arguments": {"view_px": 99}}, "env is "),
+        ({"cohort": "other"}, "cohort.sha256"),
+    ],
+)
+def test_what_must_match(play: Play, tmp_path: Path, tiny_cohort: Path, changed: dict[str, Any], field: str) -> None:
+    cohort, other = (shutil.copytree(tiny_cohort, tmp_path / name) for name in ("cohort", "other"))
+    for folder in (cohort, other):
+        manifest = json.loads((folder / "cohort.json").read_text())
+        for entry in manifest["slides"]:
+            entry["split"] = "train"
+        (folder / "cohort.json").write_text(json.dumps(manifest))
+    lines = read_lines(other / "nodes.jsonl")
+    write_lines(other / "nodes.jsonl", [*lines[:-1], lines[-1] | {"finding": "another"}])
+    play(cohort=cohort, subset="2")
+    if "cohort" in changed:
+        changed["cohort"] = other
+    with pytest.raises(RunError) as caught:
+        play(**{"cohort": cohort, "subset": "2"} | changed)
+    assert field in str(caught.value)
+    assert "choose another --out" in str(caught.value)
+
+
+def test_a_cut_line_is_cut_off_and_its_episode_run_again(play: Play, tmp_path: Path, timeless: Timeless) -> None:
+    play()
+    before = timeless()
+    path = tmp_path / "run" / "episodes.jsonl"
+    content = path.read_bytes()
+    path.write_bytes(content[:-100])
+    assert len(load_run(tmp_path / "run").records) == 9
+    assert path.read_bytes() == content[:-100]  # Reading changes nothing.
+    assert play().played == 1
+    assert timeless() == before
+    assert len(path.read_bytes().splitlines()) == 10
+
+
+@pytest.mark.parametrize("broken", [b"{}", b"", b"\0\0\0\0", b'{"suite": "evi', b"[]"])
+def test_a_broken_line_in_the_middle_is_never_dropped(play: Play, tmp_path: Path, broken: bytes) -> None:
+    play(subset="3")
+    path = tmp_path / "run" / "episodes.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    content = lines[0] + broken + b"\n" + lines[2][:-5]
+    path.write_bytes(content)
+    for attempt in (lambda: load_run(tmp_path / "run"), lambda: play(subset="3")):
+        with pytest.raises(RunError, match=r"episodes.jsonl:2: not an episode"):
+            attempt()
+    assert path.read_bytes() == content
+
+
+def test_of_several_lines_with_one_key_the_last_counts(play: Play, tmp_path: Path) -> None:
+    play(subset="2")
+    path = tmp_path / "run" / "episodes.jsonl"
+    first, second = (json.loads(line) for line in path.read_bytes().splitlines())
+    write_lines(path, [first | {"score": 0.125}, second, first])
+    records = load_run(tmp_path / "run").records
+    assert [record.score for record in records] == [first["score"], second["score"]]
+
+
+def test_another_version_warns_and_is_noted(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play("looker", subset="1")
+    monkeypatch.setattr(wsigym, "__version__", "99.0")
+    with pytest.warns(WsigymWarning, match=r"begun with wsigym .* goes on with 99\.0"):
+        play("looker", "second", subset="1")
+    run = load_run(tmp_path / "run")
+    assert [record.version for record in run.records] == [run.config.version, "99.0"]
+
+
+# -- kill -9 ---------------------------------------------------------------------------------------------------------
+
+SWEEP = ["--policy", "random", "--policy", "stain-density", "--budget", "tight", "--budget", "base", "--seeds", "3"]
+EPISODES = 10 * 2 * 2 * 3
+
+
+def sweep(cohort: Path, out: Path, jobs: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "wsigym", "sweep", "evipath/localization", "--cohort", str(cohort), *SWEEP]
+    return subprocess.Popen([*command, "--out", str(out), "--jobs", str(jobs)], text=True, stdout=subprocess.PIPE)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for orphans in /proc, which Linux has")
+def test_a_run_killed_again_and_again_loses_and_repeats_nothing(
+    tiny_cohort: Path, tmp_path: Path, timeless: Timeless
+) -> None:
+    chance = random.Random(0)
+    out, episodes = tmp_path / "killed", tmp_path / "killed" / "episodes.jsonl"
+    kept, kills, workers = b"", 0, set[int]()
+    deadline = time.monotonic() + 200
+    while True:
+        process = sweep(tiny_cohort, out, jobs=2)
+        goal = len(kept) + chance.randrange(1, 200_000)
+        while process.poll() is None and (not episodes.exists() or episodes.stat().st_size < goal):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        if process.poll() is not None:
+            break
+        workers.update(children(process.pid))
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        kills += 1
+        now = episodes.read_bytes()
+        assert now.startswith(kept)
+        kept = now[: now.rfind(b"\n") + 1]
+    printed, _ = process.communicate()
+    assert process.returncode == 0
+    assert f"wsigym table {out}" in printed
+    assert kills >= 2
+    assert workers
+    assert episodes.read_bytes().startswith(kept)
+
+    lines = episodes.read_bytes().splitlines()
+    assert len(lines) == EPISODES
+    assert len(timeless("killed")) == EPISODES
+    calm = sweep(tiny_cohort, tmp_path / "calm", jobs=1)
+    calm.communicate()
+    assert timeless("killed") == timeless("calm")
+
+    while any(map(alive, workers)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

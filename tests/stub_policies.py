@@ -1,0 +1,134 @@
+"""Policies that behave, and that do not, for tests of the runner; in a module that spawned processes can import."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsigym.envs.localization import extract_roi, finish_and_report
+from wsigym.envs.policy import Info, Observation, Policy, SeededPolicy
+
+
+class Looker(SeededPolicy):
+    """Looks once at random, says why, and answers at random."""
+
+    def reset(self, observation: Observation, info: Info) -> None:
+        self.remarks: dict[str, str] = {}
+
+    def act(self, observation: Observation, info: Info) -> Any:
+        corner, confidence = self.rng.uniform(0, 0.6, 2), float(self.rng.uniform())
+        if info["roi"] is None:
+            self.remarks = {"reason": "half a pair \ud83d"}
+            return extract_roi([*corner, 0.4, 0.4])
+        self.remarks = {"conclusion": "there"}
+        return finish_and_report([*corner, 0.3, 0.3], confidence)
+
+
+class AsyncLooker(Looker):
+    async def act(self, observation: Observation, info: Info) -> Any:
+        await asyncio.sleep(0)
+        return super().act(observation, info)
+
+
+class Raises(Looker):
+    def act(self, observation: Observation, info: Info) -> Any:
+        raise RuntimeError("a bug of the policy's")
+
+
+class RaisesWhile(Looker):
+    """Raises on its second act of one item while a file is there."""
+
+    def __init__(self, flag: Path) -> None:
+        self.flag = flag
+
+    def act(self, observation: Observation, info: Info) -> Any:
+        if info["roi"] is not None and "s1/40x" in info["query_id"] and self.flag.exists():
+            raise RuntimeError("the flag is up")
+        return super().act(observation, info)
+
+
+class KillsItsWorker(Looker):
+    """On one item, as long as fewer than `times` bodies lie in `folder`."""
+
+    def __init__(self, folder: Path, times: int) -> None:
+        self.folder, self.times = folder, times
+
+    def act(self, observation: Observation, info: Info) -> Any:
+        bodies = len(list(self.folder.iterdir()))
+        if "s1/40x" in info["query_id"] and bodies < self.times:
+            (self.folder / str(bodies)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().act(observation, info)
+
+
+class Peeker(Looker):
+    """Has the method, but not the mark: the door stays shut."""
+
+    reads_reference = False
+
+    def see_reference(self, reference: object) -> None:
+        raise AssertionError("the door was opened")
+
+
+class Cheat(Looker):
+    reads_reference = True
+
+    def see_reference(self, reference: Any) -> None:
+        self.boxes = reference.boxes
+
+    def act(self, observation: Observation, info: Info) -> Any:
+        return finish_and_report([0.5, 0.5, 0.1, 0.1], len(self.boxes) / 10)
+
+
+class NeverValid(Looker):
+    """One answered look, then three requests that are none."""
+
+    def act(self, observation: Observation, info: Info) -> Any:
+        if info["roi"] is None:
+            return extract_roi([0.1, 0.1, 0.2, 0.2])
+        return {"tool": 0, "box": np.array([np.nan, np.inf, -np.inf, 0.1]), "confidence": 2.0}
+
+
+class NeverFinishes(Looker):
+    def act(self, observation: Observation, info: Info) -> Any:
+        return extract_roi([0.5, 0.5, 0.7, 0.7])
+
+
+class Untyped(Looker):
+    def act(self, observation: Observation, info: Info) -> Any:
+        return finish_and_report([0.5, 0.5, 0.1, 0.1]) | {"why": object()}
+
+
+PLAIN: dict[str, type[Looker]] = {
+    "looker": Looker,
+    "second": Looker,
+    "raises": Raises,
+    "peeker": Peeker,
+    "cheat": Cheat,
+    "never-valid": NeverValid,
+    "never-finishes": NeverFinishes,
+    "untyped": Untyped,
+}
+
+
+def make_policy(name: str) -> Policy:
+    return PLAIN[name]()
+
+
+def make_async_policy(name: str) -> Policy:
+    return AsyncLooker()
+
+
+class Makes:
+    """A factory with arguments that pickles."""
+
+    def __init__(self, kind: type[Looker], *arguments: Any) -> None:
+        self.kind, self.arguments = kind, arguments
+
+    def __call__(self, name: str) -> Policy:
+        return self.kind(*self.arguments)
