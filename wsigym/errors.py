@@ -8,6 +8,7 @@
     |   |-- MissingResolutionError   a magnification was asked for and the scale is unknown
     |   `-- UpsamplingError          a magnification above the scan's was asked for
     |-- CohortError                  a cohort's files are wrong; carries every fault found
+    |-- AnnotationError              an annotation file that cannot be imported: file, position, reason
     |-- UnknownNameError             a name (policy, budget, suite, query ...) that does not exist
     |-- InvalidArgumentError         a value outside what is allowed
     |-- EpisodeOverError             step() after the episode ended, or before reset()
@@ -26,6 +27,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "AnnotationError",
     "CohortError",
     "EpisodeOverError",
     "Fault",
@@ -105,6 +107,20 @@ class CohortError(WsigymError):
 
     def __reduce__(self) -> tuple[type[CohortError], tuple[tuple[Fault, ...]]]:
         return type(self), (self.faults,)
+
+
+class AnnotationError(WsigymError):
+    """An annotation file cannot be imported: truncated, of another dialect, or without one valid shape.
+
+    `position` says where in the file, such as `line 3, column 7` or `features[2]`; empty where it is the whole file.
+    """
+
+    def __init__(self, file: str, position: str, reason: str) -> None:
+        self.file, self.position, self.reason = file, position, reason
+        super().__init__(": ".join(part for part in (file, position, reason) if part))
+
+    def __reduce__(self) -> tuple[type[AnnotationError], tuple[str, str, str]]:
+        return type(self), (self.file, self.position, self.reason)
 
 
 class UnknownNameError(WsigymError):

@@ -1,4 +1,4 @@
-"""`wsigym cohort synth | check`: make and validate cohorts."""
+"""`wsigym cohort synth | check | import | export`: make, validate, fill and show cohorts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import typer
 
 from wsigym.errors import CohortError
 
+from . import cohort_export, cohort_import
+
 __all__ = ["app"]
 
-app = typer.Typer(help="Make and validate cohorts.", no_args_is_help=True)
+app = typer.Typer(help="Make, validate, fill and show cohorts.", no_args_is_help=True)
+app.command("import")(cohort_import.import_)
+app.command("export")(cohort_export.export)
 
 
 @app.command()

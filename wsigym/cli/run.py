@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .progress import progress_of
+
 if TYPE_CHECKING:
     from wsigym.benchmarks.runner import RunSummary
 
 __all__ = ["replay", "run", "sweep"]
-
-PROGRESS_AFTER_SECONDS = 2.0
 
 BUDGETS = "tight, base, loose, a number of ROIs, or one a magnification such as 2.5=10,10=7,40=5"
 
@@ -145,7 +142,7 @@ def _run(task: str, out: Path, as_json: bool, *, seeds: Sequence[int], **argumen
     from wsigym.benchmarks.runner import run as run_task
 
     try:
-        with _progress() as progress:
+        with progress_of("episodes") as progress:
             summary = run_task(task, out=out, seeds=seeds, progress=progress, **arguments)
     except KeyboardInterrupt:
         typer.echo(f"stopped; finished episodes are kept in {out}, and the same command goes on from there", err=True)
@@ -180,28 +177,3 @@ def _summary_json(summary: RunSummary) -> dict[str, Any]:
         "failed": summary.failed,
         "first_error": summary.first_error,
     }
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on stderr, where that is a terminal and the work takes longer than two seconds."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("episodes"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task("episodes")
-    began = time.monotonic()
-
-    def show(done: int, asked: int) -> None:
-        bar.update(task, completed=done, total=asked)
-        if not bar.live.is_started and time.monotonic() - began > PROGRESS_AFTER_SECONDS:
-            bar.start()
-
-    try:
-        yield show
-    finally:
-        bar.stop()
