@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -29,20 +30,37 @@ TUMOUR = "tumour"
 """The class of the regions that are looked for, unless another is asked for."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ExplorationReference:
-    """The hidden answer: the area looked for on one slide, a valid polygon in level-0 pixels, perhaps empty."""
+    """The hidden answer: the area looked for on one slide, a valid polygon in level-0 pixels, perhaps empty.
+
+    `area_wkb` is that area as well-known binary in hexadecimal digits, so that references compare and serialise.
+    """
 
     slide_id: str
-    area: Polygon | MultiPolygon
+    area_wkb: str
+
+    @cached_property
+    def area(self) -> Polygon | MultiPolygon:
+        area = shapely.from_wkb(self.area_wkb)
+        assert isinstance(area, Polygon | MultiPolygon)
+        return area
 
     def share(self, box: Box) -> float:
         """The share of a level-0 box that the area covers, in 0..1."""
         return float(shapely.area(shapely.intersection(self.area, shapely.box(*_corners(box))))) / box.area
 
     def positives(self, grid: TileGrid) -> tuple[npt.NDArray[np.bool_], ...]:
-        """For each magnification bool (rows, columns): tiles of which the area covers strictly more than 5 %."""
-        return tuple(shares > POSITIVE_OVERLAP for shares in overlap_shares(grid, self.area))
+        """For each magnification bool (rows, columns), read-only: tiles of which the area covers more than 5 %."""
+        return _positives(self, grid)
+
+
+@lru_cache(maxsize=16)
+def _positives(reference: ExplorationReference, grid: TileGrid) -> tuple[npt.NDArray[np.bool_], ...]:
+    arrays = tuple(shares > POSITIVE_OVERLAP for shares in overlap_shares(grid, reference.area))
+    for array in arrays:
+        array.setflags(write=False)
+    return arrays
 
 
 def exploration_references(
@@ -65,7 +83,7 @@ def exploration_references(
             stacklevel=2,
         )
     return {
-        entry.slide_id: ExplorationReference(entry.slide_id, _area_of_class(regions[entry.slide_id], target))
+        entry.slide_id: ExplorationReference(entry.slide_id, _area_wkb(regions[entry.slide_id], target))
         for entry in cohort.in_split(split)
     }
 
@@ -87,9 +105,10 @@ def faults_of_regions(cohort: Cohort, slide_id: str) -> list[Fault]:
     ]
 
 
-def _area_of_class(regions: Iterable[Region], name: str) -> Polygon | MultiPolygon:
+def _area_wkb(regions: Iterable[Region], name: str) -> str:
     union = shapely.union_all([region.area for region in regions if region.name == name])
-    return union if isinstance(union, Polygon | MultiPolygon) else MultiPolygon()
+    area = union if isinstance(union, Polygon | MultiPolygon) else MultiPolygon()
+    return str(shapely.to_wkb(area, hex=True))
 
 
 def _corners(box: Box) -> tuple[int, int, int, int]:

@@ -29,9 +29,10 @@ Images keep their aspect; padding and what lies beyond the slide is the slide's 
 
 Info (what a model may know)
     slide_id, target (what is looked for), magnification, tiles (level-0 boxes (x, y, width, height) of the page's whole
-    tiles), slide_size (width, height), mpp, overview_size, tiles_viewed (with the page), budget (its label), `error`
-    about the last request; free: tiles_allowed, frontier (level-0 boxes by slot, None where empty). Once the episode
-    is over: outcome, score, retained (for each magnification the level-0 boxes kept), viewed (a `ViewedTile` each).
+    tiles), tile_size (width, height of each tile's image without padding), slide_size (width, height), mpp,
+    overview_size, tiles_viewed (with the page), budget (its label), `error` about the last request; free:
+    tiles_allowed, frontier (level-0 boxes by slot, None where empty). Once the episode is over: outcome, score, grid
+    (the slide's `TileGrid`), retained (for each magnification the level-0 boxes kept), viewed (a `ViewedTile` each).
 
 Reward
     cascade   at the end of each magnification: newly kept positive tiles / all its positive tiles, averaged over the
@@ -167,6 +168,7 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
             self.cohort = Cohort.load(default_cohort() if cohort is None else cohort)
         self.schedule, self.target, self.page_size, self.skip_empty = schedule, target, page_size, skip_empty
         self.render_mode = render_mode
+        self._shown_px = min(self.view_px, tile_px)
         self._references = exploration_references(self.cohort, split, target)
         self._prepared: dict[str, tuple[TileTree, tuple[npt.NDArray[np.bool_], ...]]] = {}
         self._over = True
@@ -245,7 +247,7 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
         """The images of the page: each tile is read here, once an episode."""
         self._tiles = np.empty((self.page_size, self.view_px, self.view_px, 3), np.uint8)
         self._tiles[:] = self._slide.background
-        shown = min(self.view_px, self.tile_px)
+        shown = self._shown_px
         for index, tile in enumerate(self._search.page):
             self._tiles[index, :shown, :shown] = self._slide.read(self._tree.grid.box(tile), (shown, shown))
 
@@ -284,6 +286,7 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
             "slide_size": self._slide.dimensions,
             "mpp": self._slide.mpp,
             "overview_size": self._overview.size,
+            "tile_size": (self._shown_px, self._shown_px),
             "tiles_viewed": len(self._search.scores) + len(page),
             "budget": self.budget.label,
         }
@@ -297,6 +300,7 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
         kept = self._search.kept
         all_kept = {tile for level in kept for tile in level}
         return {
+            "grid": self._tree.grid,
             "retained": tuple(tuple(self._level0(tile) for tile in level) for level in kept),
             "viewed": tuple(ViewedTile(*tile, score, tile in all_kept) for tile, score in self._search.scores.items()),
         }
@@ -415,7 +419,7 @@ def _parsed(action: Any, page_size: int, *, free: bool) -> tuple[npt.NDArray[np.
 
 
 def _checked_budget(budget: TileBudget, schedule: str, levels: int) -> TileBudget:
-    if budget.tiles is not None and schedule == "cascade":
+    if budget.free and schedule == "cascade":
         raise InvalidArgumentError(
             f"budget {budget.label} is for schedule 'free'; the cascade takes K=6,3,2, K=all or a preset."
         )

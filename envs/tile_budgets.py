@@ -6,7 +6,8 @@
     loose    10, 5, 3                  its sweep
 
 K is for a slide at the first magnification and for a parent below it. `K=all` keeps every tile whatever was said of
-it, so that all tiles with tissue are scored. `tiles=N` is a number of viewed tiles in all, for `schedule="free"`.
+it, so that all tiles with tissue are scored. `tiles=N` is a number of viewed tiles in all, for `schedule="free"`, and
+`tiles=6,3,2` the most that a cascade with these K can view on the slide.
 """
 
 from __future__ import annotations
@@ -22,16 +23,21 @@ __all__ = ["KEEP_PRESETS", "PAPER_KEEP", "TileBudget"]
 PAPER_KEEP = (6, 3, 2)
 KEEP_PRESETS: Mapping[str, tuple[int, ...]] = {"tight": (3, 2, 1), "base": PAPER_KEEP, "loose": (10, 5, 3)}
 
-FORMS = "a preset (tight, base, loose), K=6,3,2 with one number for each magnification, K=all, or tiles=N"
+FORMS = (
+    "a preset (tight, base, loose), K=6,3,2 with one number for each magnification, K=all, tiles=N, or tiles=6,3,2: "
+    "the most that K=6,3,2 can view"
+)
 
 
 @dataclass(frozen=True)
 class TileBudget:
-    """What is kept (`keep`, None with K=all) or how many tiles may be viewed (`tiles`). `label` is its one spelling."""
+    """`keep` is K for each magnification (None with K=all and tiles=N), `tiles` how many may be viewed, where that is
+    said by a number. `free` is True for the forms that only `schedule="free"` takes. `label` is its one spelling."""
 
     label: str
     keep: tuple[int, ...] | None = None
     tiles: int | None = None
+    free: bool = False
 
     @classmethod
     def of(cls, value: str | Sequence[int] | TileBudget) -> TileBudget:
@@ -53,8 +59,9 @@ class TileBudget:
         if kind == "K":
             return cls._keeping([_count(number, text) for number in numbers.split(",")], text)
         if kind == "tiles":
-            count = _count(numbers, text)
-            return cls(f"tiles={count}", tiles=count)
+            counts = tuple(_count(number, text) for number in numbers.split(","))
+            label = "tiles=" + ",".join(map(str, counts))
+            return cls(label, tiles=counts[0], free=True) if len(counts) == 1 else cls(label, keep=counts, free=True)
         raise InvalidArgumentError(f"budget {text!r} cannot be read; allowed is {FORMS}.")
 
     @classmethod
@@ -62,6 +69,11 @@ class TileBudget:
         if not keep:
             raise InvalidArgumentError(f"budget {text} keeps nothing; allowed is {FORMS}.")
         return cls("K=" + ",".join(map(str, keep)), keep=tuple(keep))
+
+    @property
+    def freed(self) -> TileBudget:
+        """The same for `schedule="free"`: K=6,3,2 becomes tiles=6,3,2."""
+        return self if self.keep is None or self.free else TileBudget.of("tiles=" + ",".join(map(str, self.keep)))
 
     @property
     def kept_at_the_end(self) -> int:

@@ -13,12 +13,14 @@ the ratio of the two magnifications.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
+
+from .intervals import MIN_UNITS, Estimate, unit_weights
 
 __all__ = [
     "LevelCounts",
@@ -26,6 +28,7 @@ __all__ = [
     "conditional_rate",
     "level_counts",
     "losses",
+    "micro_rate",
     "recall_at_k",
     "slide_rate",
     "tile_auroc",
@@ -139,6 +142,27 @@ def recall_at_k(groups: Iterable[tuple[npt.NDArray[np.floating], BoolArray]], k:
         found += int(positive[best].sum())
         total += int(positive.sum())
     return found, total
+
+
+def micro_rate(parts: Sequence[float], wholes: Sequence[float], units: Sequence[Hashable]) -> Estimate:
+    """sum(parts) / sum(wholes) over slides with its 95 % percentile interval, resampling `units` (patients).
+
+    `parts`, `wholes` and `units` are (n,), one of each for a slide. Undefined where the wholes add up to 0. `n` and
+    `units` of the estimate count the slides with a whole, and their patients.
+    """
+    rows = [(unit, part, whole) for unit, part, whole in zip(units, parts, wholes, strict=True) if whole]
+    names = sorted({unit for unit, _, _ in rows}, key=repr)
+    sums = np.zeros((len(names), 2))
+    for unit, part, whole in rows:
+        sums[names.index(unit)] += part, whole
+    part, whole = sums.sum(axis=0)
+    if not rows:
+        return Estimate(None, None, None, 0, 0)
+    if len(names) < MIN_UNITS:
+        return Estimate(float(part / whole), None, None, len(rows), len(names))
+    totals = np.concatenate([weights @ sums for weights in unit_weights(len(names))])
+    low, high = np.quantile(totals[:, 0] / totals[:, 1], (0.025, 0.975))
+    return Estimate(float(part / whole), float(low), float(high), len(rows), len(names))
 
 
 def _share(part: int, whole: int) -> float | None:

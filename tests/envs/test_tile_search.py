@@ -208,7 +208,11 @@ def test_budgets_have_one_spelling() -> None:
     assert TileBudget.of("base").label == "K=6,3,2"
     assert TileBudget.of("tight").keep == (3, 2, 1)
     assert TileBudget.of("loose").keep == (10, 5, 3)
-    assert TileBudget.of("tiles=200") == TileBudget("tiles=200", tiles=200)
+    assert TileBudget.of("tiles=200") == TileBudget("tiles=200", tiles=200, free=True)
+    assert (
+        TileBudget.of("tiles=6,3,2") == TileBudget.of("base").freed == TileBudget("tiles=6,3,2", (6, 3, 2), free=True)
+    )
+    assert TileBudget.of("tiles=200").freed == TileBudget.of("tiles=200")
     assert TileBudget.of("K=all") == TileBudget("K=all")
     assert TileBudget.of("loose").kept_at_the_end == 150
     assert TileBudget.of("tiles=9").kept_at_the_end == 36

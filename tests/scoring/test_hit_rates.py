@@ -14,6 +14,7 @@ from wsigym.scoring.hit_rates import (
     conditional_rate,
     level_counts,
     losses,
+    micro_rate,
     recall_at_k,
     slide_rate,
     tile_auroc,
@@ -136,3 +137,23 @@ def test_recall_at_k_takes_the_first_of_equals_and_ignores_the_verdict() -> None
     assert recall_at_k([first], 2) == (2, 3)
     assert recall_at_k([first, second], 1) == (1, 4)
     assert recall_at_k([first, second], 9) == (4, 4)
+
+
+def test_micro_rate_weighs_slides_by_their_positives() -> None:
+    estimate = micro_rate([9, 0, 3], [9, 1, 0], ["a", "b", "c"])
+    assert (estimate.value, estimate.n, estimate.units) == (0.9, 2, 2)
+    assert estimate.low is None
+    assert micro_rate([0], [0], ["a"]).value is None
+
+
+def test_the_interval_of_a_micro_rate_holds_it_and_is_over_patients() -> None:
+    rng = np.random.default_rng(0)
+    wholes = rng.integers(1, 30, 40)
+    parts = rng.binomial(wholes, 0.3)
+    alone = micro_rate(parts.tolist(), wholes.tolist(), list(range(40)))
+    assert alone.low is not None
+    assert alone.high is not None
+    assert alone.low < parts.sum() / wholes.sum() == alone.value < alone.high
+    # Each slide counted twice under its patient says no more than once.
+    doubled = micro_rate([*parts, *parts], [*wholes, *wholes], [*range(40), *range(40)])
+    assert (doubled.low, doubled.high, doubled.units) == (alone.low, alone.high, 40)
