@@ -11,8 +11,9 @@ Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 13.3 (pe
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +84,7 @@ def mean_estimate(
     value = float(sums.sum() / counts.sum())
     if len(places) < MIN_UNITS:
         return Estimate(value, None, None, len(numbers), len(places))
-    totals = np.concatenate([weights @ np.stack([sums, counts], axis=1) for weights in unit_weights(len(places), seed)])
+    totals = np.concatenate([weights @ np.stack([sums, counts], axis=1) for weights in _weights(len(places), seed)])
     low, high = np.quantile(totals[:, 0] / totals[:, 1], COVERAGE)
     return Estimate(value, float(low), float(high), len(numbers), len(places))
 
@@ -103,6 +104,16 @@ def paired_difference(
     if len(first) != len(second):
         raise InvalidArgumentError(f"{len(first)} and {len(second)} values; a pair needs one of each.")
     return mean_estimate(np.asarray(first, np.float64) - np.asarray(second, np.float64), units, seed=seed)
+
+
+def _weights(units: int, seed: int) -> Iterable[npt.NDArray[np.float64]]:
+    """As `unit_weights`; those that fit into one chunk are kept, as a table's cells rest on the same few numbers."""
+    return _kept_weights(units, seed) if DRAWS * units <= _WEIGHTS_A_CHUNK else unit_weights(units, seed)
+
+
+@lru_cache(maxsize=4)
+def _kept_weights(units: int, seed: int) -> tuple[npt.NDArray[np.float64], ...]:
+    return tuple(unit_weights(units, seed))
 
 
 def unit_weights(units: int, seed: int = SEED, draws: int = DRAWS) -> Iterator[npt.NDArray[np.float64]]:

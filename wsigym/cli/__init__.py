@@ -7,15 +7,16 @@ printed as its message, without a traceback.
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
 
 import wsigym
-from wsigym.errors import WsigymError
+from wsigym.errors import WsigymError, WsigymWarning
 
-from . import cohort, listing, run
+from . import cohort, listing, run, table
 
 __all__ = ["app", "main"]
 
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(cohort.app, name="cohort")
-for command in (listing.envs, listing.policies, listing.suites, run.run, run.sweep, run.replay):
+for command in (listing.envs, listing.policies, listing.suites, run.run, run.sweep, run.replay, table.table):
     app.command()(command)
 
 
@@ -49,8 +50,27 @@ def _options(
 
 def main() -> None:
     """Entry point of the `wsigym` command."""
-    try:
-        app()
-    except WsigymError as error:
-        Console(stderr=True, soft_wrap=True).print(f"wsigym: {error}", markup=False, highlight=False)
-        sys.exit(2 if error.bad_input else 1)
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            app()
+        except WsigymError as error:
+            _tell(str(error))
+            sys.exit(2 if error.bad_input else 1)
+
+
+def _tell(text: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"wsigym: {text}", markup=False, highlight=False)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Our own warnings are for the user, in one line; others keep the place in the code."""
+    ours = issubclass(category, WsigymWarning)
+    _tell(f"warning: {message}" if ours else f"{filename}:{lineno}: {category.__name__}: {message}")

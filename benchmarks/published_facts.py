@@ -1,0 +1,29 @@
+"""The figures that the papers print, kept as data in `published/` beside this file, for tables to show beside ours."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib import resources
+
+from wsigym.errors import UnknownNameError
+
+__all__ = ["PublishedFact", "published_facts"]
+
+
+@dataclass(frozen=True)
+class PublishedFact:
+    """One figure as the paper prints it: a number, or text such as "0.25-0.28"; and what it is about."""
+
+    value: float | str
+    note: str
+
+
+def published_facts(name: str) -> dict[str, PublishedFact]:
+    """The facts of `published/<name>.json` by their key. Raises `UnknownNameError` where there is no such file."""
+    folder = resources.files("wsigym.benchmarks") / "published"
+    file = folder / f"{name}.json"
+    if not file.is_file():
+        known = sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
+        raise UnknownNameError("published table", name, known)
+    return {key: PublishedFact(value, note) for key, value, note in json.loads(file.read_text("utf-8"))["rows"]}

@@ -1,0 +1,35 @@
+"""How each task's records are shown, by its name `SUITE/TASK`. A new task adds one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from PIL import Image
+
+from wsigym.errors import UnknownNameError
+
+from .evipath.localization_plot import budget_curve
+from .evipath.localization_table import localization_tables
+from .records import EpisodeRecord
+from .tables import Table, TableOptions
+
+__all__ = ["REPORTS", "Report", "find_report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A task's tables, the main one first, and its budget curve."""
+
+    tables: Callable[[Sequence[EpisodeRecord], TableOptions], list[Table]]
+    curve: Callable[[Sequence[EpisodeRecord]], Image.Image]
+
+
+REPORTS: Mapping[str, Report] = {"evipath/localization": Report(localization_tables, budget_curve)}
+
+
+def find_report(task: str) -> Report:
+    """The report of `SUITE/TASK`. Raises `UnknownNameError`."""
+    if task not in REPORTS:
+        raise UnknownNameError("task", task, REPORTS)
+    return REPORTS[task]

@@ -1,0 +1,78 @@
+"""`wsigym table`: the results of runs, as the paper tables them, with intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wsigym.errors import InvalidArgumentError
+
+__all__ = ["table"]
+
+PIPED_WIDTH = 120
+"""Characters a line where the output is no terminal."""
+
+
+def table(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders that `wsigym run` or `sweep` wrote.")],
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD", help="Rows by organ, magnification, patient, slide, split or another group."),
+    ] = None,
+    causes: Annotated[bool, typer.Option("--causes", help="What went wrong, and what the looks had seen.")] = False,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="Whether the stated confidence knows which answers are right.")
+    ] = False,
+    budgets: Annotated[bool, typer.Option("--budgets", help="The budget curve: score against the budget.")] = False,
+    published: Annotated[bool, typer.Option("--published", help="The paper's figures beside these.")] = False,
+    common: Annotated[
+        bool, typer.Option("--common", help="Only items that every row has a score for; joins runs of different items.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="PNG", help="Write the budget curve as a picture.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every table as JSON; shares are 0 to 1.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print one table as CSV: the one asked for, else the main one.")
+    ] = False,
+) -> None:
+    """Tables of one or more runs of a task: scores with 95 % intervals, and what a larger budget brings."""
+    from rich.console import Console
+
+    from wsigym.benchmarks.reports import find_report
+    from wsigym.benchmarks.rows import join_runs
+    from wsigym.benchmarks.run_folder import load_run
+    from wsigym.benchmarks.tables import TableOptions, tables_to_json
+
+    asked = [
+        name
+        for name, wanted in (
+            ("causes", causes), ("confidence", confidence), ("budgets", budgets), ("published", published)
+        )
+        if wanted
+    ]  # fmt: skip
+    if as_csv and (as_json or len(asked) > 1):
+        options = ", ".join(f"--{name}" for name in (["json"] if as_json else asked))
+        raise InvalidArgumentError(f"--csv prints one table, and was asked for beside {options}; choose one of them.")
+    loaded = [load_run(folder) for folder in runs]
+    records = join_runs(loaded, common=common)
+    report = find_report(f"{records[0].suite}/{records[0].task}")
+    tables = report.tables(records, TableOptions(by, causes, confidence, budgets, published))
+    if plot is not None:
+        try:
+            report.curve(records).save(plot, format="PNG")
+        except OSError as error:
+            raise InvalidArgumentError(f"the picture cannot be written: {error}; choose another --plot.") from None
+    if as_json:
+        typer.echo(tables_to_json(tables))
+    elif as_csv:
+        name = asked[0] if asked else tables[0].name
+        typer.echo(next(found for found in tables if found.name == name).to_csv(), nl=False)
+    else:
+        console = Console(highlight=False)
+        if not console.is_terminal:
+            console = Console(highlight=False, width=PIPED_WIDTH)
+        for number, found in enumerate(tables):
+            if number:
+                console.print()
+            console.print(found.to_rich(console.width))
