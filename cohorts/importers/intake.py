@@ -161,17 +161,21 @@ class _Target:
                 f"{self.root} has no {MANIFEST}, so it says no slides; name the folder of the slides "
                 "(--slides DIR), and one is made."
             )
-        places = {self.root.absolute() / entry.path for entry in self.known}
+        places = {self._place(entry) for entry in self.known}
         ids = {entry.slide_id for entry in self.known}
         self.offered = [
             entry
             for entry in (slides_in(Path(slides), self.root) if slides is not None else [])
-            if entry.slide_id not in ids and self.root.absolute() / entry.path not in places
+            if entry.slide_id not in ids and self._place(entry) not in places
         ]
         self.names = SlideNames([*self.known, *self.offered])
         self.matched: dict[str, SlideEntry] = {}
         self.unmatched: list[str] = []
         self.warnings: list[str] = []
+
+    def _place(self, entry: SlideEntry) -> Path:
+        """Where a slide's file is, links followed, so that one file is one slide however it is written."""
+        return (self.root / entry.path).resolve()
 
     def slide_for(self, stem: str, shown: str) -> SlideEntry | None:
         """The slide called `stem`; where there is none, `shown` is noted."""

@@ -82,6 +82,14 @@ def test_into_a_cohort_that_stands(tmp_path: Path) -> None:
     assert (root / "cohort.json").read_bytes() == manifest
 
 
+def test_a_slide_of_the_cohort_under_another_id_is_not_added_again(tmp_path: Path) -> None:
+    root = build_cohort(tmp_path / "c", slides=[{"slide_id": "case", "path": "./tumor_001.svs"}], nodes=(), paths=())
+    (tmp_path / "link").symlink_to(root)
+    report = import_annotations(write(tmp_path / "xml", tumor_001=GOOD), "asap", root, slides=tmp_path / "link")
+    assert ([one.slide_id for one in report.imports], report.added) == (["case"], ())
+    assert len(Cohort.load(root).slides) == 1
+
+
 def test_nothing_is_overwritten_unless_asked(tmp_path: Path) -> None:
     root = build_cohort(tmp_path / "c")
     import_annotations(write(tmp_path / "xml", s2=GOOD), "asap", root)

@@ -147,6 +147,18 @@ def test_round_trip(folder: Path, nodes: list[Node]) -> None:
     assert read_nodes(path, "s1") == nodes
 
 
+def test_the_parent_is_kept_where_another_would_be_guessed(folder: Path) -> None:
+    """A root inside a larger box, and a child whose parent is not the smallest box around it."""
+    facts = [("a", None, 1, 90), ("b", "a", 2, 80), ("c", "a", 4, 70), ("d", None, 8, 60)]
+    nodes = [
+        Node(slide_id="s1", node_id=name, parent_id=parent, magnification=zoom, box=Box(0, 0, side, side), finding="f")
+        for name, parent, zoom, side in facts
+    ]
+    path = folder / "s1.geojson"
+    write_features(path, map(node_feature, nodes))
+    assert read_nodes(path, "s1") == nodes
+
+
 def test_round_trip_of_a_cohort(tmp_path: Path) -> None:
     """Exported and imported into a copy without nodes, `nodes.jsonl` is the same, line by line."""
     root = build_cohort(tmp_path / "c")
