@@ -50,7 +50,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import gymnasium as gym
 import numpy as np
@@ -82,6 +82,14 @@ MIN_IMAGE_PX, MAX_IMAGE_PX = 36, 8192
 
 VISITED, CURRENT = (30, 90, 220), (220, 40, 40)
 """Colours of render(): ROIs looked at, and the last one."""
+
+
+class _Answer(NamedTuple):
+    """What comes of a request: an "error" or a "note" for the info, and the final box where it is one."""
+
+    words: dict[str, str]
+    final: Box | None = None
+    over_budget: bool = False
 
 
 class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
@@ -184,46 +192,52 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         tool, box_unit = _parsed(action)
         potential = self._potential()
         answer = self._finish(box_unit) if tool == FINISH_AND_REPORT else self._look(box_unit)
-        self._invalid_in_a_row = self._invalid_in_a_row + 1 if "error" in answer else 0
-        score: float | None = None
-        if "outcome" in answer:
-            score = best_placed_iou(answer.pop("box"), self._reference.boxes, self._query.search_box)
-        elif self._invalid_in_a_row == MAX_INVALID_IN_A_ROW:
-            score, answer["outcome"] = 0.0, "budget_exhausted" if answer.pop("over_budget", False) else "invalid"
-        answer.pop("over_budget", None)
-        self._over = score is not None
-        if score is not None:
-            answer |= {"iou": score, "hit": score >= HIT_IOU}
-        return self._observation(), self._reward(score, potential), self._over, False, self._info() | answer
+        self._invalid_in_a_row = self._invalid_in_a_row + 1 if "error" in answer.words else 0
+        outcome, score = self._ending(answer)
+        self._over = outcome is not None
+        info: dict[str, Any] = self._info() | answer.words
+        if self._over:
+            info |= {"outcome": outcome, "iou": score, "hit": score >= HIT_IOU}
+        return self._observation(), self._reward(score, potential), self._over, False, info
+
+    def _ending(self, answer: _Answer) -> tuple[str | None, float]:
+        """The episode's outcome, None while it goes on, and its score."""
+        if answer.final is not None:
+            return "scored", best_placed_iou(answer.final, self._reference.boxes, self._query.search_box)
+        if self._invalid_in_a_row == MAX_INVALID_IN_A_ROW:
+            return ("budget_exhausted" if answer.over_budget else "invalid"), 0.0
+        return None, 0.0
 
     # -- the two tools -------------------------------------------------------------------------------------------
 
-    def _look(self, box_unit: npt.NDArray[np.float32]) -> dict[str, Any]:
+    def _look(self, box_unit: npt.NDArray[np.float32]) -> _Answer:
         if self._rois_left == 0:
-            return {"error": "The budget of ROIs is spent: finish and report.", "over_budget": True}
+            return _Answer({"error": "The budget of ROIs is spent: finish and report."}, over_budget=True)
         if not np.isfinite(box_unit).all():
-            return {"error": _not_finite(box_unit)}
+            return _Answer({"error": _not_finite(box_unit)})
         box = box_from_unit(box_unit, self._query.search_box)
         clipped = box.intersection(self._query.search_box)
         if clipped.is_empty:
             place = "is under one level-0 pixel a side" if box.is_empty else "lies outside the search box"
-            return {"error": f"The ROI {box.to_list()} {place}; the search box is {self._search_box_text()}."}
+            return _Answer({"error": f"The ROI {box.to_list()} {place}; the search box is {self._search_box_text()}."})
         self._view = view_of(self._slide, clipped, self.view_px, self._query.magnification)
         if self.context:
             self._context = np.stack([self._context_view(clipped, magnification) for magnification in self.context])
         self._visited.append(clipped)
         self._rois_left -= 1
         if clipped == box:
-            return {}
-        return {"note": f"The ROI {box.to_list()} was clipped to {clipped.to_list()}, its part inside the search box."}
+            return _Answer({})
+        note = f"The ROI {box.to_list()} was clipped to {clipped.to_list()}, its part inside the search box."
+        return _Answer({"note": note})
 
-    def _finish(self, box_unit: npt.NDArray[np.float32]) -> dict[str, Any]:
+    def _finish(self, box_unit: npt.NDArray[np.float32]) -> _Answer:
         if not np.isfinite(box_unit).all():
-            return {"error": _not_finite(box_unit)}
+            return _Answer({"error": _not_finite(box_unit)})
         box = box_from_unit(box_unit, self._query.search_box)
         if not self._query.search_box.contains_point(*box.centre):
-            return {"error": f"The centre of {box.to_list()} lies outside the search box {self._search_box_text()}."}
-        return {"outcome": "scored", "box": box}
+            error = f"The centre of {box.to_list()} lies outside the search box {self._search_box_text()}."
+            return _Answer({"error": error})
+        return _Answer({}, final=box)
 
     # -- what is shown -------------------------------------------------------------------------------------------
 
@@ -272,12 +286,12 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             return 0.0
         return best_placed_iou(self._view.box, self._reference.boxes, self._query.search_box)
 
-    def _reward(self, score: float | None, potential_before: float) -> float:
+    def _reward(self, score: float, potential_before: float) -> float:
         if self.reward == "hit":
-            return float(score is not None and score >= HIT_IOU)
+            return float(score >= HIT_IOU)
         if self.reward == "iou":
-            return score or 0.0
-        return (score or 0.0) + self.gamma * self._potential() - potential_before
+            return score
+        return score + self.gamma * self._potential() - potential_before
 
     # -- start and end -------------------------------------------------------------------------------------------
 
@@ -288,7 +302,7 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         query_id = options.get("query_id")
         if query_id is None:
             query_id = self.query_ids[int(self.np_random.integers(len(self._queries)))]
-        if query_id not in self._queries:
+        if not isinstance(query_id, str) or query_id not in self._queries:
             raise UnknownNameError("query", str(query_id), self._queries)
         return self._queries[query_id]
 

@@ -12,6 +12,7 @@
     |-- UnknownNameError             a name (policy, budget, suite, query ...) that does not exist
     |-- InvalidArgumentError         a value outside what is allowed
     |-- EpisodeOverError             step() after the episode ended, or before reset()
+    |-- ConformanceError             an environment breaks rules of wsigym.envs.conformance; carries each
     `-- RunError                     a run folder that is locked, broken or belongs to another run
 
     WsigymWarning                    something to know that changes no result, such as two figures that disagree
@@ -23,12 +24,13 @@ the border (load, open, parse). A policy's invalid request inside an episode is 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = [
     "AnnotationError",
     "CohortError",
+    "ConformanceError",
     "EpisodeOverError",
     "Fault",
     "InvalidArgumentError",
@@ -143,6 +145,18 @@ class InvalidArgumentError(WsigymError):
 
 class EpisodeOverError(WsigymError):
     """`step()` was called after the episode ended, or before `reset()`."""
+
+
+class ConformanceError(WsigymError):
+    """An environment breaks rules of `wsigym.envs.conformance`. `broken` maps each to how; the message lists them."""
+
+    def __init__(self, env_id: str, broken: Mapping[str, str]) -> None:
+        self.env_id, self.broken = env_id, dict(broken)
+        listed = "".join(f"\n  {rule}: {how}" for rule, how in self.broken.items())
+        super().__init__(f"{env_id} breaks {len(self.broken)} of the rules of wsigym.envs.conformance:{listed}")
+
+    def __reduce__(self) -> tuple[type[ConformanceError], tuple[str, dict[str, str]]]:
+        return type(self), (self.env_id, self.broken)
 
 
 class RunError(WsigymError):
