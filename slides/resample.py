@@ -61,13 +61,17 @@ class Plane:
         return pixels
 
 
-def level_for(downsamples: Sequence[float], wanted: float) -> int:
-    """The coarsest level that is no coarser than `wanted` level-0 pixels per output pixel, within 1 %."""
-    return max(
-        (level for level, downsample in enumerate(downsamples) if downsample <= wanted * LEVEL_TOLERANCE),
-        key=lambda level: downsamples[level],
-        default=0,
-    )
+def level_for(downsamples: Sequence[tuple[float, float]], wanted: tuple[float, float]) -> int:
+    """The coarsest level that is no coarser than `wanted` level-0 pixels per output pixel, within 1 %; else level 0.
+
+    `wanted`, and the downsample of each level, are (x, y), since a level's size was rounded on each axis.
+    """
+    serving = [
+        level
+        for level, downsample in enumerate(downsamples)
+        if all(have <= want * LEVEL_TOLERANCE for have, want in zip(downsample, wanted, strict=True))
+    ]
+    return max(serving, key=lambda level: downsamples[level], default=0)
 
 
 def resample(plane: Plane, edges: Edges, width: int, height: int) -> npt.NDArray[np.uint8]:

@@ -45,9 +45,10 @@ class Slide:
         self.resolution = resolution
         self.level_dimensions = opened.level_dimensions
         self.width, self.height = opened.level_dimensions[0]
-        self.level_downsamples = tuple(
-            (self.width / width + self.height / height) / 2 for width, height in opened.level_dimensions
+        self._downsamples = tuple(
+            (self.width / width, self.height / height) for width, height in opened.level_dimensions
         )
+        self.level_downsamples = tuple((x + y) / 2 for x, y in self._downsamples)
         self.background = opened.background
         self.icc_profile = opened.icc_profile
         self._properties = dict(opened.properties)
@@ -93,7 +94,7 @@ class Slide:
         `SlideReadError` if pixels of the file cannot be read.
         """
         width, height = self._checked_size(box, size)
-        level = level_for(self.level_downsamples, min(box.width / width, box.height / height))
+        level = level_for(self._downsamples, (box.width / width, box.height / height))
         level_width, level_height = self.level_dimensions[level]
         edges = Edges(
             box.x * level_width / self.width,

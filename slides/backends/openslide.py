@@ -56,13 +56,12 @@ class OpenSlideBackend:
         try:
             region = slide.read_region(location, level, (width, height))
         except openslide.OpenSlideError:
-            # Perhaps another thread's bad tile killed the handle that we share: a fresh one, that nobody else has
-            # yet, tells.
+            # Perhaps a bad tile read before, or by another thread, killed the handle: a fresh one, that nobody else
+            # has yet, tells. If this read kills it too, the next one gets here again.
             slide = self._open()
             try:
                 region = slide.read_region(location, level, (width, height))
             except openslide.OpenSlideError as error:
-                slide = self._open()
                 raise SlideReadError(
                     f"{self._location}: level {level} cannot be read at x {x}, y {y}, {width} x {height} level pixels "
                     f"({error}). A tile there is damaged; other tiles still read."

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import openslide
 import pytest
 import tifffile
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openslide import OpenSlide
 from slides_builder import gradient, noise, write_slide
 
 from wsigym.errors import SlideReadError
@@ -149,6 +151,18 @@ def test_a_bad_tile_raises_and_the_others_still_read(tmp_path: Path, backend: st
             assert str(path) in str(caught.value)
             for index, pixels in good.items():
                 np.testing.assert_array_equal(slide.read(tile[index]), pixels)
+
+
+def test_a_dead_openslide_handle_is_replaced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _damaged(tmp_path / "bad.tif", 5, "overwritten")
+    with open_slide(path, backend="openslide") as slide:
+        opened: list[str] = []
+        monkeypatch.setattr(openslide, "OpenSlide", lambda name: (opened.append(name), OpenSlide(name))[1])
+        with pytest.raises(SlideReadError):
+            slide.read(Box(64, 64, 64, 64))
+        for _ in range(5):
+            slide.read(Box(0, 0, 64, 64))
+    assert len(opened) == 2  # one that the bad tile killed too, one that still reads
 
 
 @pytest.mark.parametrize("backend", BOTH)

@@ -5,9 +5,9 @@ The answers are those of EXPECTED.md beside the files. Files are grouped by kind
 
 from __future__ import annotations
 
-import contextlib
+import subprocess
+import sys
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ import pytest
 
 from wsigym.errors import MissingResolutionError, SlideOpenError, SlideReadError, UnsupportedSlideError
 from wsigym.slides import Box, Slide, open_slide, tissue_mask
+from wsigym.slides.resample import resize
 
 PLACES = {(0, 0): (206, 147, 219), (256, 256): (229, 216, 236)}
 """Mean RGB of two 256 x 256 px tiles of the control, to within 2."""
@@ -158,23 +159,19 @@ def test_a_pyramid_of_odd_sizes_does_not_drift(shared_cases: Path, backend: str)
     """Levels 1 and 2 against level 0, in each corner: the best shift between them is under half a level pixel."""
     with open_slide(shared_cases / "noninteger_pyramid.svs", backend=backend) as slide:
         assert slide.level_dimensions == ((1003, 757), (250, 189), (62, 47))
-        with open_slide(shared_cases / "noninteger_pyramid.svs", backend=backend) as level_0:
-            level_0.level_dimensions = level_0.level_dimensions[:1]
-            level_0.level_downsamples = (1.0,)
-            for downsample in (4, 16):
-                side = 16 * downsample
-                for x in (0, 1003 - side):
-                    for y in (0, 757 - side):
-                        shown = slide.read(Box(x, y, side, side), (16, 16)).astype(float)
-                        shifts = {
-                            (dx, dy): np.abs(
-                                shown[2:-2, 2:-2] - level_0.read(Box(x + dx, y + dy, side, side), (16, 16))[2:-2, 2:-2]
-                            ).mean()
-                            for dx in range(-downsample, downsample + 1, downsample // 4)
-                            for dy in range(-downsample, downsample + 1, downsample // 4)
-                        }
-                        dx, dy = min(shifts, key=lambda shift: shifts[shift])
-                        assert max(abs(dx), abs(dy)) <= downsample / 2, (downsample, x, y)
+        for downsample in (4, 16):
+            side = 16 * downsample
+            steps = range(-downsample, downsample + 1, downsample // 4)
+            for x in (0, 1003 - side):
+                for y in (0, 757 - side):
+                    shown = slide.read(Box(x, y, side, side), (16, 16)).astype(float)
+                    difference = {}
+                    for dx in steps:
+                        for dy in steps:
+                            level_0 = resize(slide.read(Box(x + dx, y + dy, side, side)), 16, 16)
+                            difference[dx, dy] = np.abs(shown - level_0)[2:-2, 2:-2].mean()
+                    dx, dy = min(difference, key=lambda shift: difference[shift])
+                    assert max(abs(dx), abs(dy)) <= downsample / 2, (downsample, x, y)
 
 
 @pytest.mark.parametrize("backend", ANY)
@@ -280,13 +277,21 @@ def test_no_tissue(shared_cases: Path, backend: str) -> None:
         assert not tissue_mask(slide, 40).values.any()
 
 
-def test_opening_is_silent(shared_cases: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Nothing on the terminal beside our own exception, whatever the libraries below think of the file."""
-    for path in sorted(shared_cases.iterdir()):
-        if path.suffix in (".svs", ".tif"):
-            for backend in ANY:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error")
-                    with contextlib.suppress(SlideOpenError):
-                        open_slide(path, backend=backend).close()
-    assert capfd.readouterr() == ("", "")
+def test_opening_is_silent(shared_cases: Path) -> None:
+    """Nothing on the terminal beside our own exception, whatever the libraries below think of the file.
+
+    In a fresh interpreter, since pytest gives the logs of libraries somewhere to go.
+    """
+    code = """
+import contextlib, pathlib, sys, warnings
+warnings.simplefilter("error")
+from wsigym.errors import SlideOpenError
+from wsigym.slides import open_slide
+for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+    if path.suffix in (".svs", ".tif"):
+        for backend in ("auto", "openslide", "tiffslide"):
+            with contextlib.suppress(SlideOpenError):
+                open_slide(path, backend=backend).close()
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(shared_cases)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

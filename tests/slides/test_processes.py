@@ -63,6 +63,16 @@ def test_other_processes_read_the_same_pixels(slide: Slide, method: str) -> None
         assert [_reads(slide, seed) for seed in (0, 1)] == expected
 
 
+def test_a_process_has_a_tile_cache_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child must not wait for the lock of its parent's cache."""
+    from wsigym.slides.backends import openslide
+
+    ours = openslide._shared_cache()
+    assert openslide._shared_cache() is ours
+    monkeypatch.setattr(openslide, "_cache", (os.getpid() + 1, ours))
+    assert openslide._shared_cache() is not ours
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_fork_while_other_threads_read_does_not_hang(slide: Slide) -> None:
     """Their locks are held at the moment of the fork, and no thread of the child will ever free them."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+import tifffile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slides_builder import gradient, noise, write_slide
@@ -112,7 +113,7 @@ def test_every_pixel_is_in_its_place(backend: str, gradient_path: Path, box: Box
     width, height = size
     assert pixels.shape == (height, width, 3)
     assert pixels.dtype == np.uint8
-    level = level_for(slide.level_downsamples, min(box.width / width, box.height / height))
+    level = level_for(slide._downsamples, (box.width / width, box.height / height))
     for axis, start, extent, count, limit in (
         (0, box.x, box.width, width, slide.width),
         (1, box.y, box.height, height, slide.height),
@@ -165,8 +166,11 @@ def _area_mean(pixels: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.flo
 
 
 def test_the_level_is_the_coarsest_that_is_fine_enough_within_one_percent() -> None:
-    levels = (1.0, 4.0001, 16.05)
-    assert [level_for(levels, wanted) for wanted in (0.1, 1, 3.9, 3.97, 4, 15, 16, 1000)] == [0, 0, 0, 1, 1, 1, 2, 2]
+    levels = ((1.0, 1.0), (4.0001, 4.0), (16.0, 16.05))
+    wanted = (0.1, 1, 3.9, 3.97, 4, 15, 16, 1000)
+    assert [level_for(levels, (each, each)) for each in wanted] == [0, 0, 0, 1, 1, 1, 2, 2]
+    assert level_for(levels, (16, 3)) == level_for(levels, (3, 16)) == 0
+    assert level_for(levels, (16, 4)) == 1
 
 
 def test_large_regions_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch, noise_slide: Slide) -> None:
@@ -180,6 +184,30 @@ def test_large_regions_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch, noise
         if size in ((32, 24), (128, 96), (512, 384)):  # output pixels are level pixels
             np.testing.assert_array_equal(pieces, pixels)
         assert np.abs(pieces.astype(int) - pixels).mean() < 3
+
+
+def test_enlarging_has_no_steps(tmp_path: Path) -> None:
+    pixels = np.zeros((1, 2, 3), dtype=np.uint8)
+    pixels[0, 1] = 200
+    with open_slide(write_slide(tmp_path / "edge.tif", pixels, downsamples=(1,), tile_px=16)) as slide:
+        shown = slide.read(slide.box, (20, 1))[0, :, 0].astype(float)
+    assert np.abs(shown - np.interp((np.arange(20) + 0.5) / 10 - 0.5, [0, 1], [0, 200])).max() <= 4
+
+
+@pytest.mark.parametrize("backend", ["openslide", "tiffslide"])
+def test_each_axis_has_its_own_scale(tmp_path: Path, backend: str) -> None:
+    """255 x 19 px over 63 x 4 px: 4.05 and 4.75 level-0 pixels a level pixel."""
+    with open_slide(write_slide(tmp_path / "flat.tif", gradient(255, 19), tile_px=16), backend=backend) as slide:
+        assert slide.level_dimensions[1] == (63, 4)
+        shown = slide.read(Box(200, 0, 40, 19), (9, 4))[1, :, 0]
+    assert np.abs(shown - (199.5 + (np.arange(9) + 0.5) * 40 / 9)).max() <= 4.05 / 2 + 1
+
+
+@pytest.mark.parametrize("backend", ["openslide", "tiffslide"])
+def test_the_whole_slide_at_a_level_s_size_is_that_level(gradient_path: Path, backend: str) -> None:
+    with open_slide(gradient_path, backend=backend) as slide, tifffile.TiffFile(gradient_path) as tiff:
+        for number, size in enumerate(slide.level_dimensions):
+            np.testing.assert_array_equal(slide.read(slide.box, size), tiff.pages[number].asarray())
 
 
 def test_enlarging_is_linear_and_centred(gradient_path: Path) -> None:
