@@ -9,6 +9,7 @@ from PIL import Image
 
 from wsigym.errors import UnknownNameError
 
+from .evipath.exploration_table import exploration_curve, exploration_tables
 from .evipath.localization_plot import budget_curve
 from .evipath.localization_table import localization_tables
 from .records import EpisodeRecord
@@ -25,7 +26,10 @@ class Report:
     curve: Callable[[Sequence[EpisodeRecord]], Image.Image]
 
 
-REPORTS: Mapping[str, Report] = {"evipath/localization": Report(localization_tables, budget_curve)}
+REPORTS: Mapping[str, Report] = {
+    "evipath/exploration": Report(exploration_tables, exploration_curve),
+    "evipath/localization": Report(localization_tables, budget_curve),
+}
 
 
 def find_report(task: str) -> Report:

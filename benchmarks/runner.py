@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def run(
     jobs: int = 1,
     env_arguments: Mapping[str, Any] | None = None,
     allow_outside: bool = False,
-    make_policy: Callable[[str], Policy] = make_baseline,
+    make_policy: Callable[[str], Policy] | None = None,
     progress: Progress | None = None,
 ) -> RunSummary:
     """Play every (policy, budget, seed, item) that the run folder `out` does not hold yet.
@@ -68,7 +69,8 @@ def run(
     Args:
         task: `SUITE/TASK`, or `SUITE` where it has one task.
         budgets: as the task spells them; none means the task's default.
-        policies: names that `make_policy` knows; each `blind` ("text", "images") adds a control row to each.
+        policies: names that `make_policy` knows, the baselines by default; each `blind` ("text", "images") adds a
+            control row to each.
         cohort: its folder; None takes the synthetic default cohort.
         split, subset: which items: "all", a number drawn by lot, or a subset of the task's own, such as "paper".
         jobs: processes; more than one are spawned, so `make_policy` must be importable then. Records do not depend
@@ -86,11 +88,17 @@ def run(
         raise InvalidArgumentError("no policy was given; name at least one.")
     sights = (None, *dict.fromkeys(blind))
     labels = [policy_label(policy, sight) for policy in dict.fromkeys(policies) for sight in sights]
-    budget_labels = list(dict.fromkeys(map(the_task.budget_label, budgets or [the_task.default_budget])))
+    budgets_of = {
+        label: list(
+            dict.fromkeys(the_task.budget_label(budget, label) for budget in budgets or [the_task.default_budget])
+        )
+        for label in labels
+    }
     seeds = _seeds(seeds)
     loaded = Cohort.load(cohort if cohort is not None else default_cohort(), allow_outside=allow_outside)
     if faults := loaded.check_slides(split):
         raise CohortError(faults)
+    arguments = the_task.settled(arguments, loaded, split)
     items = choose_items(the_task, loaded, split, subset)
     setup = Setup(
         task=the_task,
@@ -98,7 +106,7 @@ def run(
         split=split,
         env_arguments=arguments,
         items={(item.item_id, item.rotation): item for item in items},
-        make_policy=make_policy,
+        make_policy=make_policy or partial(make_baseline, environment=the_task.environment),
         version=wsigym.__version__,
         commit=git_commit(),
     )
@@ -108,7 +116,7 @@ def run(
         EpisodeKey(suite, name, item.item_id, item.rotation, label, None, budget, seed)
         for item in items
         for label in labels
-        for budget in budget_labels
+        for budget in budgets_of[label]
         for seed in seeds
     ]
     config = RunConfig(
@@ -123,7 +131,7 @@ def run(
         references_sha256=references_sha256(items),
         env=arguments,
         policies=tuple(labels),
-        budgets=tuple(budget_labels),
+        budgets=tuple(dict.fromkeys(budget for spent in budgets_of.values() for budget in spent)),
         seeds=tuple(seeds),
         created=utc_now(),
         version=setup.version,

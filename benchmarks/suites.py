@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
+from .evipath.exploration import Exploration
 from .evipath.localization import Localization
 from .task import Task
 
 __all__ = ["TASKS", "find_task"]
 
-TASKS: Mapping[str, Task] = {task.name: task for task in (Localization(),)}
+TASKS: Mapping[str, Task] = {task.name: task for task in (Localization(), Exploration())}
 
 
 def find_task(name: str) -> Task:

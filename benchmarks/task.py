@@ -52,6 +52,10 @@ class Task(Protocol):
         """`SUITE/TASK`."""
 
     @property
+    def environment(self) -> str:
+        """The id of the environment that asks it; policies are named by environment."""
+
+    @property
     def summary(self) -> str:
         """One line on what is asked."""
 
@@ -67,8 +71,14 @@ class Task(Protocol):
     def default_budget(self) -> str:
         """The budget of a run that names none."""
 
-    def budget_label(self, budget: str) -> str:
-        """The one spelling of a budget. Raises `UnknownNameError` or `InvalidArgumentError`."""
+    def settled(self, arguments: Mapping[str, Any], cohort: Cohort, split: str | None) -> dict[str, Any]:
+        """The environment's arguments once the cohort is known: what depends on the slides is filled in and checked.
+
+        Raises `CohortError` with every slide of the split on which the task cannot be asked with them.
+        """
+
+    def budget_label(self, budget: str, policy: str) -> str:
+        """The one spelling of a budget, as `policy` spends it. Raises `UnknownNameError` or `InvalidArgumentError`."""
 
     def items(self, cohort: Cohort, split: str | None) -> list[Item]:
         """Every item of a split, in the cohort's order."""

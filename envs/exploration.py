@@ -32,7 +32,8 @@ Info (what a model may know)
     tiles), tile_size (width, height of each tile's image without padding), slide_size (width, height), mpp,
     overview_size, tiles_viewed (with the page), budget (its label), `error` about the last request; free:
     tiles_allowed, frontier (level-0 boxes by slot, None where empty). Once the episode is over: outcome, score, grid
-    (the slide's `TileGrid`), retained (for each magnification the level-0 boxes kept), viewed (a `ViewedTile` each).
+    (the slide's `TileGrid`), tile_px, skip_empty, retained (for each magnification the level-0 boxes kept), viewed (a
+    `ViewedTile` each).
 
 Reward
     cascade   at the end of each magnification: newly kept positive tiles / all its positive tiles, averaged over the
@@ -301,6 +302,8 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
         all_kept = {tile for level in kept for tile in level}
         return {
             "grid": self._tree.grid,
+            "tile_px": self.tile_px,
+            "skip_empty": self.skip_empty,
             "retained": tuple(tuple(self._level0(tile) for tile in level) for level in kept),
             "viewed": tuple(ViewedTile(*tile, score, tile in all_kept) for tile, score in self._search.scores.items()),
         }

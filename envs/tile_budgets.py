@@ -7,7 +7,7 @@
 
 K is for a slide at the first magnification and for a parent below it. `K=all` keeps every tile whatever was said of
 it, so that all tiles with tissue are scored. `tiles=N` is a number of viewed tiles in all, for `schedule="free"`, and
-`tiles=6,3,2` the most that a cascade with these K can view on the slide.
+`tiles=6,3,2` the most that a cascade with these K can view on the slide; `tiles=all` sets no limit.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class TileBudget:
         kind, equals, numbers = text.partition("=")
         if not equals:
             raise UnknownNameError("budget", text, KEEP_PRESETS)
-        if text == "K=all":
-            return cls(text)
+        if numbers == "all" and kind in ("K", "tiles"):
+            return cls(text, free=kind == "tiles")
         if kind == "K":
             return cls._keeping([_count(number, text) for number in numbers.split(",")], text)
         if kind == "tiles":
@@ -72,8 +72,8 @@ class TileBudget:
 
     @property
     def freed(self) -> TileBudget:
-        """The same for `schedule="free"`: K=6,3,2 becomes tiles=6,3,2."""
-        return self if self.keep is None or self.free else TileBudget.of("tiles=" + ",".join(map(str, self.keep)))
+        """The same for `schedule="free"`: K=6,3,2 becomes tiles=6,3,2, and K=all tiles=all."""
+        return TileBudget.of(self.label.replace("K=", "tiles="))
 
     @property
     def kept_at_the_end(self) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from wsigym.baselines.registry import LOCALIZATION
 from wsigym.cohorts import Cohort, DiagnosticPath, localization_queries
 from wsigym.envs.budgets import RoiBudget
 from wsigym.envs.localization import MAX_INVALID_IN_A_ROW, LocalizationEnv
@@ -38,12 +39,16 @@ class Localization:
     """The task; see the module's docstring."""
 
     name = "evipath/localization"
+    environment = LOCALIZATION
     summary = "find the described evidence at one magnification inside a search box (EviPathBench task 3, mode A)"
     subsets = ("paper",)
     default_budget = "base"
     env_arguments: Mapping[str, Any] = {"view_px": 224, "overview_px": 256}
 
-    def budget_label(self, budget: str) -> str:
+    def settled(self, arguments: Mapping[str, Any], cohort: Cohort, split: str | None) -> dict[str, Any]:
+        return dict(arguments)
+
+    def budget_label(self, budget: str, policy: str) -> str:
         return RoiBudget.of(budget).label
 
     def items(self, cohort: Cohort, split: str | None) -> list[Item]:

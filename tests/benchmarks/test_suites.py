@@ -13,7 +13,7 @@ def test_a_task_is_found_by_its_name_or_by_its_suite() -> None:
     assert find_task("evipath/localization") is TASKS["evipath/localization"]
     for name, task in TASKS.items():
         assert task.name == name
-        assert task.budget_label(task.default_budget) == task.default_budget
+        assert task.budget_label(task.default_budget, "random") == task.default_budget
         assert type(pickle.loads(pickle.dumps(task))) is type(task)
 
 

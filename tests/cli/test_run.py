@@ -12,6 +12,7 @@ import wsigym.benchmarks.runner
 from wsigym.cli import main
 
 Call = Callable[..., tuple[int, str, str]]
+TASK = "evipath/localization"
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 def test_run_resume_and_replay(call: Call, tiny_cohort: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    base = ("run", "evipath/localization", "--cohort", tiny_cohort, "--subset", "3", "--out", out)
+    base = ("run", TASK, "--cohort", tiny_cohort, "--subset", "3", "--out", out)
     code, printed, _ = call(*base, "--policy", "search-centre", "--policy", "oracle", "--budget", "tight")
     assert code == 0
     assert printed == f"6 episodes played; records in {out}\nwsigym table {out}\n"
@@ -52,7 +53,7 @@ def test_run_resume_and_replay(call: Call, tiny_cohort: Path, tmp_path: Path) ->
 
 
 def test_sweep(call: Call, tiny_cohort: Path, tmp_path: Path) -> None:
-    base = ("sweep", "evipath", "--cohort", tiny_cohort, "--subset", "2", "--out", tmp_path / "run")
+    base = ("sweep", TASK, "--cohort", tiny_cohort, "--subset", "2", "--out", tmp_path / "run")
     budgets = ("--budget", "tight", "--budget", "10=7,2.5=10,40=5")
     code, _, _ = call(*base, "--policy", "random", "--policy", "oracle", *budgets, "--seeds", "3")
     records = read_lines(tmp_path / "run" / "episodes.jsonl")
@@ -65,11 +66,11 @@ def test_sweep(call: Call, tiny_cohort: Path, tmp_path: Path) -> None:
     [
         (["evipth/localization"], "Did you mean 'evipath'?"),
         (["evipath/localisation"], "Did you mean 'evipath/localization'?"),
-        (["evipath", "--policy", "oracel"], "Did you mean 'oracle'?"),
-        (["evipath", "--budget", "tigt"], "Did you mean 'tight'?"),
-        (["evipath", "--cohort", "/nowhere"], "/nowhere/cohort.json: no such file"),
-        (["evipath", "--subset", "1000"], "subset 1000: allowed are 1 to 10"),
-        (["evipath", "--view-px", "3"], "view_px is 3; allowed are"),
+        ([TASK, "--policy", "oracel"], "Did you mean 'oracle'?"),
+        ([TASK, "--budget", "tigt"], "Did you mean 'tight'?"),
+        ([TASK, "--cohort", "/nowhere"], "/nowhere/cohort.json: no such file"),
+        ([TASK, "--subset", "1000"], "subset 1000: allowed are 1 to 10"),
+        ([TASK, "--view-px", "3"], "view_px is 3; allowed are"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -94,7 +95,7 @@ def test_failed_episodes_are_counted_and_exit_with_1(
         raise OSError("the disk is gone")
 
     monkeypatch.setattr(SearchCentre, "act", fail)
-    base = ("run", "evipath", "--cohort", tiny_cohort, "--out", tmp_path / "run", "--policy", "search-centre")
+    base = ("run", TASK, "--cohort", tiny_cohort, "--out", tmp_path / "run", "--policy", "search-centre")
     code, printed, err = call(*base, "--policy", "oracle")
     assert code == 1
     assert printed.startswith("10 episodes played; ")
@@ -115,7 +116,7 @@ def test_an_interrupted_run_says_what_is_kept(
         return acted(self, observation, info)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SearchCentre, "act", interrupted)
-    base = ("run", "evipath", "--cohort", tiny_cohort, "--out", tmp_path / "run", "--policy", "search-centre")
+    base = ("run", TASK, "--cohort", tiny_cohort, "--out", tmp_path / "run", "--policy", "search-centre")
     code, _, err = call(*base)
     assert (code, "finished episodes are kept" in err) == (1, True)
     assert len(read_lines(tmp_path / "run" / "episodes.jsonl")) == 1
@@ -126,7 +127,7 @@ def test_an_interrupted_run_says_what_is_kept(
 
 @pytest.mark.filterwarnings("default::wsigym.errors.WsigymWarning")
 def test_a_warning_is_one_line(call: Call, tiny_cohort: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = ("run", "evipath", "--cohort", tiny_cohort, "--subset", "1", "--out", tmp_path / "run")
+    base = ("run", TASK, "--cohort", tiny_cohort, "--subset", "1", "--out", tmp_path / "run")
     call(*base, "--policy", "oracle")
     monkeypatch.setattr(wsigym.benchmarks.runner, "git_commit", lambda: "another")
     code, _, err = call(*base, "--policy", "oracle")
@@ -136,7 +137,7 @@ def test_a_warning_is_one_line(call: Call, tiny_cohort: Path, tmp_path: Path, mo
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [("policies", "stain-density"), ("suites", "evipath/localization"), ("envs", "wsigym/Localization-v0")],
+    [("policies", "wsigym/Exploration-v0"), ("suites", "evipath/localization"), ("envs", "wsigym/Localization-v0")],
 )
 def test_listings(call: Call, command: str, name: str) -> None:
     code, printed, _ = call(command)

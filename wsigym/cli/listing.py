@@ -21,10 +21,18 @@ def envs(as_json: AsJson = False) -> None:
 
 
 def policies(as_json: AsJson = False) -> None:
-    """List the policies that `--policy` takes."""
+    """List the policies that `--policy` takes, by the environment that they play."""
     from wsigym.baselines import POLICIES
 
-    _print({name: card.summary for name, card in POLICIES.items()}, as_json)
+    if as_json:
+        content = {
+            env: {card.form(name): card.summary for name, card in cards.items()} for env, cards in POLICIES.items()
+        }
+        typer.echo(json.dumps(content, indent=2))
+        return
+    for env, cards in POLICIES.items():
+        typer.echo(env)
+        _print({f"  {card.form(name)}": card.summary for name, card in cards.items()}, as_json)
 
 
 def suites(as_json: AsJson = False) -> None:

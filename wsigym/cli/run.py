@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wsigym.errors import InvalidArgumentError
+
 from .progress import progress_of
 
 if TYPE_CHECKING:
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["replay", "run", "sweep"]
 
-BUDGETS = "tight, base, loose, a number of ROIs, or one a magnification such as 2.5=10,10=7,40=5"
+BUDGETS = (
+    "tight, base or loose; localization: a number of ROIs, or one a magnification such as 2.5=10,10=7,40=5; "
+    "exploration: K=6,3,2, K=all, or tiles=N for searches"
+)
 
 Task = Annotated[str, typer.Argument(metavar="SUITE/TASK", help="What to run; `wsigym suites` lists them.")]
 Policies = Annotated[list[str], typer.Option("--policy", help="Who plays, from `wsigym policies`. May be repeated.")]
@@ -31,6 +36,14 @@ Blind = Annotated[
 AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Allow slide paths that leave the cohort folder.")]
 ViewPx = Annotated[int | None, typer.Option(help="Side of the view in pixels (default: 224).")]
 OverviewPx = Annotated[int | None, typer.Option(help="Side of the overview in pixels (default: 256).")]
+EnvArguments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME=VALUE",
+        help="An argument of the environment, as JSON: tile_px=128, magnifications=[2.5,10,20]. May be repeated.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -47,6 +60,7 @@ def run(
     jobs: Jobs = 1,
     view_px: ViewPx = None,
     overview_px: OverviewPx = None,
+    env: EnvArguments = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
@@ -63,7 +77,7 @@ def run(
         subset=subset,
         blind=blind or [],
         jobs=jobs,
-        env_arguments=_given(view_px=view_px, overview_px=overview_px),
+        env_arguments=_given(view_px=view_px, overview_px=overview_px) | _env_arguments(env or []),
         allow_outside=allow_outside,
     )
 
@@ -81,6 +95,7 @@ def sweep(
     jobs: Jobs = 1,
     view_px: ViewPx = None,
     overview_px: OverviewPx = None,
+    env: EnvArguments = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
@@ -97,7 +112,7 @@ def sweep(
         subset=subset,
         blind=blind or [],
         jobs=jobs,
-        env_arguments=_given(view_px=view_px, overview_px=overview_px),
+        env_arguments=_given(view_px=view_px, overview_px=overview_px) | _env_arguments(env or []),
         allow_outside=allow_outside,
     )
 
@@ -136,6 +151,20 @@ def _episode_text(key: Any) -> str:
 
 def _given(**values: int | None) -> dict[str, int]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _env_arguments(given: Sequence[str]) -> dict[str, Any]:
+    arguments = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        try:
+            arguments[name] = json.loads(value)
+        except json.JSONDecodeError:
+            raise InvalidArgumentError(
+                f"--env {text}: {value!r} is no JSON value; write --env NAME=VALUE, such as tile_px=128, "
+                "skip_empty=false or magnifications=[2.5,10,20]."
+            ) from None
+    return arguments
 
 
 def _run(task: str, out: Path, as_json: bool, *, seeds: Sequence[int], **arguments: Any) -> None:

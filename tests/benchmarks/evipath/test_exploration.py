@@ -1,0 +1,183 @@
+"""The task evipath/exploration, from a run to its tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from shapely import box
+from tumour_builder import build_tumour_cohort, write_regions, write_tumour_slide
+
+from wsigym.benchmarks.evipath.exploration import Exploration, tile_metrics
+from wsigym.benchmarks.evipath.exploration_table import exploration_curve, exploration_tables
+from wsigym.benchmarks.records import EpisodeRecord
+from wsigym.benchmarks.replay import episode_names, replay
+from wsigym.benchmarks.run_folder import load_run
+from wsigym.benchmarks.runner import run
+from wsigym.benchmarks.tables import TableOptions
+from wsigym.cohorts import Cohort
+from wsigym.cohorts.exploration import ExplorationReference, exploration_references
+from wsigym.cohorts.tiles import TileGrid
+from wsigym.envs.exploration import ViewedTile
+from wsigym.errors import CohortError, InvalidArgumentError, UnknownNameError
+from wsigym.scoring.intervals import Estimate
+
+SMALL = {"tile_px": 32, "view_px": 36, "overview_px": 64}
+POLICIES = ("random", "oracle", "best-first:oracle", "stain-density", "beam:stain-density")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tumour_cohort(tmp_path_factory.mktemp("tumours"))
+
+
+@pytest.fixture(scope="module")
+def played(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("run") / "run"
+    summary = run("evipath/exploration", policies=POLICIES, out=out, cohort=folder, env_arguments=SMALL)
+    assert (summary.played, summary.failed) == (10, 0)
+    return out
+
+
+def record_of(folder: Path, policy: str, item: str) -> EpisodeRecord:
+    return next(record for record in load_run(folder).records if (record.policy, record.item) == (policy, item))
+
+
+def test_the_oracles_record(played: Path) -> None:
+    record = record_of(played, "oracle", "positive")
+    metrics = record.metrics
+    counts = [
+        [metrics[f"{name}_{scale}"] for name in ("positives", "reached", "retained")] for scale in ("2.5x", "10x")
+    ]
+    assert counts == [[2, 2, 2], [17, 17, 6]]
+    assert metrics["retained_40x"] == 12
+    # Seventeen positives under two parents, of which three each are kept: the rest were a Yes, but outranked.
+    assert [metrics[f"{name}_10x"] for name in ("said_no", "outranked", "not_shown", "pruned_2.5x")] == [0, 11, 0, 0]
+    assert metrics["pruned_10x_40x"] == metrics["positives_40x"] - metrics["reached_40x"]
+    assert metrics["auroc_10x"] == 1
+    assert (metrics["best_k_10x"], metrics["best_k_of_10x"]) == (6, 17)
+    # Tissue ends at x = 1400: of the second parent's tiles (x 1024-1536) three columns of four are shown.
+    assert metrics["tiles_viewed"] == 12 + (16 + 12) + 6 * 16
+    assert record.budget == "K=6,3,2"
+    assert record.score == pytest.approx(np.mean([1, 6 / 17, 12 / metrics["positives_40x"]]))
+    assert metrics["skip_empty"] is True
+
+
+def test_a_negative_slide_has_no_rate_but_counts_elsewhere(played: Path) -> None:
+    record = record_of(played, "oracle", "negative")
+    assert record.score == 0
+    assert record.metrics["positives_2.5x"] == 0
+    assert record.metrics["auroc_2.5x"] is None
+    assert record.metrics["tiles_viewed"] == 12
+
+
+def test_searches_get_the_tiles_that_the_cascade_could_view(played: Path) -> None:
+    record = record_of(played, "best-first:oracle", "positive")
+    assert record.budget == "tiles=6,3,2"
+    assert record.metrics["tiles_viewed"] == 12 + 6 * 16 + 18 * 16  # parents with all their tiles are the most
+    assert record.metrics["retained_40x"] == 36
+
+
+def test_metrics_by_hand() -> None:
+    """2 x 2 tiles of 20 px, each of 2 x 2 of 10; tumour in the top left tile and in one child of the bottom right."""
+    grid = TileGrid((40, 40), (20.0, 40.0), (2,), (20, 10))
+    area = box(0, 0, 20, 10) | box(30, 30, 40, 40)
+    reference = ExplorationReference("s", area.wkb_hex)
+    viewed = [
+        ViewedTile(0, 0, 0, 0.9, True),
+        ViewedTile(0, 0, 1, 0.6, True),
+        ViewedTile(0, 1, 0, 0.2, False),
+        ViewedTile(0, 1, 1, 0.4, False),
+        ViewedTile(1, 0, 0, 0.3, False),
+        ViewedTile(1, 0, 1, 0.8, True),
+        ViewedTile(1, 1, 0, 0.7, True),
+    ]
+    metrics = tile_metrics(reference, grid, viewed)
+    assert [metrics[f"{name}_20x"] for name in ("positives", "retained", "said_no", "auroc")] == [2, 1, 1, 0.75]
+    names = ("positives", "reached", "retained", "viewed", "said_no", "outranked", "not_shown", "pruned_20x")
+    assert [metrics[f"{name}_40x"] for name in names] == [3, 2, 1, 3, 1, 0, 0, 1]
+    # The best two of the one parent that was looked into are 0.8 and 0.7, of which the first is positive.
+    assert (metrics["best_k_40x"], metrics["best_k_of_40x"]) == (1, 2)
+
+
+def test_replay_agrees(played: Path) -> None:
+    for record in load_run(played).records:
+        assert replay(played, episode_names(record)[-1]).differences == ()
+
+
+def test_tables(played: Path) -> None:
+    records = load_run(played).records
+    options = TableOptions(causes=True, budgets=True, published=True)
+    main, searches, causes, budgets, published = exploration_tables(records, options)
+    oracle = next(row for row in main.rows if row["policy"] == "oracle")
+    assert _value(oracle["unconditional_2.5x"]) == _value(oracle["conditional_2.5x"]) == 1
+    assert _value(oracle["unconditional_10x"]) == pytest.approx(6 / 17)
+    assert oracle["slides"] == 2
+    assert [row["policy"] for row in searches.rows] == ["best-first:oracle", "beam:stain-density"]
+    assert (_value(searches.rows[0]["difference"]) or 0) > 0
+    row = next(row for row in causes.rows if (row["policy"], row["magnification"]) == ("oracle", "40x"))
+    assert sum(
+        float(row[name]) for name in ("retained", "said_no", "outranked", "not_shown", "pruned_2.5x", "pruned_10x")
+    ) == pytest.approx(1)  # type: ignore[arg-type]
+    assert len(budgets.rows) == len(POLICIES)
+    assert [row["paper"] for row in published.rows][:2] == ["30.7", "52.2,18.5,2.02"]
+    assert any("tiles without tissue are not shown" in note for note in main.notes)
+    by = exploration_tables(records, TableOptions(by="slide"))[0]
+    negative = next(row for row in by.rows if (row["policy"], row["slide"]) == ("oracle", "negative"))
+    assert _value(negative["unconditional_2.5x"]) is None
+    with pytest.raises(InvalidArgumentError, match="--causes"):
+        exploration_tables(records, TableOptions(confidence=True))
+    with pytest.raises(UnknownNameError):
+        exploration_tables(records, TableOptions(by="magnification"))
+    assert exploration_curve(records).width > 100
+
+
+def _value(cell: Any) -> float | None:
+    assert isinstance(cell, Estimate)
+    return cell.value
+
+
+def test_run_json_says_how_tiles_were_cut(folder: Path, played: Path, tmp_path: Path) -> None:
+    content = json.loads((played / "run.json").read_text(encoding="utf-8"))
+    assert content["env"]["tile_px"] == 32
+    assert content["budgets"] == ["K=6,3,2", "tiles=6,3,2"]
+    # A slide of 2,048 px has one tile of 1,024 px at 2.5x, and one of 128 px: small tiles are taken.
+    task = Exploration()
+    assert task.settled(task.env_arguments, Cohort.load(folder), None)["tile_px"] == 128
+    assert task.settled({**task.env_arguments, "tile_px": 64}, Cohort.load(folder), None)["tile_px"] == 64
+
+
+def test_budgets_suit_their_policies(folder: Path, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"out": tmp_path / "run", "cohort": folder, "env_arguments": SMALL}
+    with pytest.raises(InvalidArgumentError, match="random keeps the best K"):
+        run("evipath/exploration", policies=["random"], budgets=["tiles=5"], **arguments)
+    with pytest.raises(UnknownNameError, match="Did you mean 'oracle'"):
+        run("evipath/exploration", policies=["oracel"], **arguments)
+    assert not (tmp_path / "run").exists()
+    assert Exploration().budget_label("K=all", "beam:random") == "tiles=all"
+    assert Exploration().budget_label("loose", "random") == "K=10,5,3"
+
+
+def test_every_fault_is_told_before_the_first_episode(tmp_path: Path) -> None:
+    cohort = build_tumour_cohort(tmp_path / "cohort", [{"slide_id": "a"}, {"slide_id": "b"}])
+    write_tumour_slide(cohort / "a.tiff", mpp=0.5)
+    write_tumour_slide(cohort / "b.tiff")
+    write_regions(cohort, "b", [box(9000, 0, 9100, 100)])
+    with pytest.raises(CohortError) as caught:
+        run("evipath/exploration", policies=["random"], out=tmp_path / "run", cohort=cohort)
+    assert [fault.file for fault in caught.value.faults] == ["cohort.json", "regions/b.geojson"]
+    assert "scanned at 20x" in str(caught.value)
+
+
+def test_references_do_not_depend_on_the_order_of_regions(tmp_path: Path) -> None:
+    cohort = build_tumour_cohort(tmp_path, [{"slide_id": "s"}])
+    found = []
+    areas = [box(0, 0, 10, 10), box(5, 5, 20, 20), box(50, 50, 60, 60)]
+    for order in (areas, areas[::-1]):
+        write_regions(tmp_path, "s", order)
+        found.append(exploration_references(Cohort.load(cohort))["s"].area)
+    assert found[0].equals(found[1])
+    assert found[0].area == 100 + 225 - 25 + 100
