@@ -18,7 +18,9 @@ import wsigym  # noqa: F401  # registers the ids
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.exploration import exploration_references
 from wsigym.cohorts.tiles import Tile, TileGrid
+from wsigym.envs.conformance import check_environment
 from wsigym.envs.exploration import ExplorationEnv, suspicion
+from wsigym.envs.leaks import secrets_of
 from wsigym.errors import (
     CohortError,
     EpisodeOverError,
@@ -356,6 +358,12 @@ def test_too_few_tiles_to_choose_from_warns_once(folder: Path) -> None:
 
 
 # -- as a Gymnasium environment --------------------------------------------------------------------------------------
+
+
+def test_the_free_schedule_conforms_and_leaks_nothing(folder: Path) -> None:
+    """The cascade, as every registered id, is tested in test_conformance."""
+    kwargs = {"cohort": str(folder), "tile_px": TILE_PX, "view_px": 36, "schedule": "free", "budget": "tiles=60"}
+    check_environment("wsigym/Exploration-v0", kwargs, secrets=secrets_of(Cohort.load(folder)))
 
 
 @pytest.mark.parametrize("schedule", ["cascade", "free"])
