@@ -129,6 +129,13 @@ def test_every_tile_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Slide, "read", counting)
     with make(folder) as env:
         _, info = play(env, oracle(folder))
+        assert len(read) == info["tiles_viewed"]
+        read.clear()
+        env.reset(options={"slide_id": "positive"})
+        env.step(np.full(16, np.nan))  # shows the page again, and reads nothing
+        assert len(read) == 12
+        read.clear()
+        _, info = play(env, oracle(folder))
     assert len(read) == len(set(read)) == info["tiles_viewed"] == len(info["viewed"])
 
 

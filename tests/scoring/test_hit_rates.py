@@ -131,12 +131,13 @@ def test_auroc_agrees_with_sklearn(pairs: list[tuple[float, bool]]) -> None:
 
 
 def test_recall_at_k_takes_the_first_of_equals_and_ignores_the_verdict() -> None:
-    first = np.array([0.2, 0.4, 0.4, 0.1]), np.array([True, True, True, False])
+    first = np.array([0.2, 0.4, 0.4, 0.1]), np.array([True, True, False, False])
     second = np.array([0.0, 0.0]), np.array([False, True])
-    assert recall_at_k([first], 1) == (1, 3)
-    assert recall_at_k([first], 2) == (2, 3)
-    assert recall_at_k([first, second], 1) == (1, 4)
-    assert recall_at_k([first, second], 9) == (4, 4)
+    assert recall_at_k([first], 1) == (1, 2)
+    assert recall_at_k([first], 2) == (1, 2)
+    assert recall_at_k([first], 3) == (2, 2)
+    assert recall_at_k([first, second], 1) == (1, 3)
+    assert recall_at_k([first, second], 9) == (3, 3)
 
 
 def test_micro_rate_weighs_slides_by_their_positives() -> None:
