@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,17 @@ class KillsItsWorker(Looker):
             (self.folder / str(bodies)).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().act(observation, info)
+
+
+class Sleeper(Looker):
+    """Says which process it is in, and does not come back."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def act(self, observation: Observation, info: Info) -> Any:
+        (self.folder / str(os.getpid())).touch()
+        time.sleep(1000)
 
 
 class Peeker(Looker):

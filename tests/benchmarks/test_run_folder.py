@@ -18,6 +18,7 @@ import pytest
 from cohort_builder import read_lines, write_lines
 
 import wsigym
+from wsigym.baselines import make_policy
 from wsigym.benchmarks.run_folder import RunFolder, load_run
 from wsigym.benchmarks.runner import RunSummary
 from wsigym.errors import RunError, WsigymWarning
@@ -157,13 +158,9 @@ SWEEP = ["--policy", "random", "--policy", "stain-density", "--budget", "tight",
 EPISODES = 10 * 2 * 2 * 3
 
 
-def sweep(cohort: Path, out: Path, jobs: int) -> subprocess.Popen[str]:
+def sweep(cohort: Path, out: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "wsigym", "sweep", "evipath/localization", "--cohort", str(cohort), *SWEEP]
-    return subprocess.Popen([*command, "--out", str(out), "--jobs", str(jobs)], text=True, stdout=subprocess.PIPE)
-
-
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return subprocess.Popen([*command, "--out", str(out), "--jobs", "2"], text=True, stdout=subprocess.PIPE)
 
 
 def alive(pid: int) -> bool:
@@ -173,24 +170,53 @@ def alive(pid: int) -> bool:
         return False
 
 
+IN_PROC = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for orphans in /proc, as Linux has it")
+
+
+@IN_PROC
+def test_workers_in_the_middle_of_an_episode_die_with_their_parent(tiny_cohort: Path, tmp_path: Path) -> None:
+    bodies = tmp_path / "workers"
+    bodies.mkdir()
+    script = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from pathlib import Path
+from stub_policies import Makes, Sleeper
+from wsigym.benchmarks.runner import run
+make_policy = Makes(Sleeper, Path({str(bodies)!r}))
+run("evipath/localization", policies=["sleeper"], cohort={str(tiny_cohort)!r}, out={str(tmp_path / "run")!r}, jobs=2,
+    make_policy=make_policy)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", script])
+    deadline = time.monotonic() + 60
+    while len(list(bodies.iterdir())) < 2:
+        assert parent.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    workers = [int(body.name) for body in bodies.iterdir()]
+    parent.kill()
+    parent.wait()
+    while any(map(alive, workers)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for orphans in /proc, which Linux has")
 def test_a_run_killed_again_and_again_loses_and_repeats_nothing(
-    tiny_cohort: Path, tmp_path: Path, timeless: Timeless
+    tiny_cohort: Path, tmp_path: Path, play: Play, timeless: Timeless
 ) -> None:
     chance = random.Random(0)
     out, episodes = tmp_path / "killed", tmp_path / "killed" / "episodes.jsonl"
-    kept, kills, workers = b"", 0, set[int]()
+    kept, kills = b"", 0
     deadline = time.monotonic() + 200
     while True:
-        process = sweep(tiny_cohort, out, jobs=2)
+        process = sweep(tiny_cohort, out)
         goal = len(kept) + chance.randrange(1, 200_000)
         while process.poll() is None and (not episodes.exists() or episodes.stat().st_size < goal):
             assert time.monotonic() < deadline
             time.sleep(0.005)
         if process.poll() is not None:
             break
-        workers.update(children(process.pid))
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         kills += 1
@@ -201,16 +227,11 @@ def test_a_run_killed_again_and_again_loses_and_repeats_nothing(
     assert process.returncode == 0
     assert f"wsigym table {out}" in printed
     assert kills >= 2
-    assert workers
     assert episodes.read_bytes().startswith(kept)
 
     lines = episodes.read_bytes().splitlines()
     assert len(lines) == EPISODES
     assert len(timeless("killed")) == EPISODES
-    calm = sweep(tiny_cohort, tmp_path / "calm", jobs=1)
-    calm.communicate()
+    arguments: dict[str, Any] = {"budgets": ["tight", "base"], "seeds": range(3), "make_policy": make_policy}
+    play("random", "stain-density", out="calm", **arguments)
     assert timeless("killed") == timeless("calm")
-
-    while any(map(alive, workers)):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -250,6 +250,16 @@ def test_bad_arguments(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_episode_is_on_disk_before_it_is_reported(play: Play, tmp_path: Path, jobs: int) -> None:
+    def lines() -> int:
+        return (tmp_path / "run" / "episodes.jsonl").read_bytes().count(b"\n")
+
+    told: list[tuple[int, int]] = []
+    play(jobs=jobs, progress=lambda done, asked: told.append((done, lines())))
+    assert told == [(done, done) for done in range(ITEMS + 1)]
+
+
 def test_progress_counts_from_what_is_there_to_what_is_asked(play: Play) -> None:
     told: list[tuple[int, int]] = []
     play(subset="3")
