@@ -16,7 +16,7 @@ from rich.console import Console
 import wsigym
 from wsigym.errors import WsigymError, WsigymWarning
 
-from . import cohort, listing, run, table
+from . import cohort, demo, listing, run, table
 
 __all__ = ["app", "main"]
 
@@ -29,7 +29,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(cohort.app, name="cohort")
-for command in (listing.envs, listing.policies, listing.suites, run.run, run.sweep, run.replay, table.table):
+for command in (
+    demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, run.replay, table.table
+):  # fmt: skip
     app.command()(command)
 
 

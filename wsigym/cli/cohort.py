@@ -12,12 +12,33 @@ import typer
 from wsigym.errors import CohortError
 
 from . import cohort_export, cohort_import
+from .progress import progress_of
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Make, validate, fill and show cohorts.", no_args_is_help=True)
 app.command("import")(cohort_import.import_)
 app.command("export")(cohort_export.export)
+
+
+@app.command()
+def synth(
+    out: Annotated[Path, typer.Argument(help="The new cohort's folder.")],
+    slides: Annotated[int, typer.Option(help="How many slides.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same slides and annotations.")] = 0,
+    size_px: Annotated[int, typer.Option(help="Side of a slide in level-0 pixels, a multiple of 256.")] = 8192,
+    jobs: Annotated[int | None, typer.Option(help="Processes (default: the CPUs).")] = None,
+) -> None:
+    """Make a synthetic cohort: H&E-like slides with diagnostic trees and tumour regions."""
+    from wsigym.cohorts.synthetic import make_synthetic_cohort
+
+    try:
+        with progress_of("slides") as progress:
+            made = make_synthetic_cohort(out, slides=slides, seed=seed, size_px=size_px, jobs=jobs, progress=progress)
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; nothing is left in {out}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"{slides} slides in {made}")
 
 
 @app.command()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wsigym.errors import InvalidArgumentError
 
-__all__ = ["table"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["console_for_tables", "table"]
 
 PIPED_WIDTH = 120
 """Characters a line where the output is no terminal."""
@@ -37,8 +40,6 @@ def table(
     ] = False,
 ) -> None:
     """Tables of one or more runs of a task: scores with 95 % intervals, and what a larger budget brings."""
-    from rich.console import Console
-
     from wsigym.benchmarks.reports import find_report
     from wsigym.benchmarks.rows import join_runs
     from wsigym.benchmarks.run_folder import load_run
@@ -54,7 +55,7 @@ def table(
     if as_csv and (as_json or len(asked) > 1):
         options = ", ".join(f"--{name}" for name in (["json"] if as_json else asked))
         raise InvalidArgumentError(f"--csv prints one table, and was asked for beside {options}; choose one of them.")
-    loaded = [load_run(folder) for folder in runs]
+    loaded = [load_run(folder, steps=False) for folder in runs]
     records = join_runs(loaded, common=common)
     report = find_report(f"{records[0].suite}/{records[0].task}")
     tables = report.tables(records, TableOptions(by, causes, confidence, budgets, published))
@@ -69,10 +70,16 @@ def table(
         name = asked[0] if asked else tables[0].name
         typer.echo(next(found for found in tables if found.name == name).to_csv(), nl=False)
     else:
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console = Console(highlight=False, width=PIPED_WIDTH)
+        console = console_for_tables()
         for number, found in enumerate(tables):
             if number:
                 console.print()
             console.print(found.to_rich(console.width))
+
+
+def console_for_tables() -> Console:
+    """Where tables are printed: as wide as the terminal, or 120 characters where the output is none."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PIPED_WIDTH)
