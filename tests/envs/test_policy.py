@@ -1,0 +1,23 @@
+"""The base of policies with random numbers."""
+
+from __future__ import annotations
+
+from wsigym.envs.policy import SeededPolicy
+
+
+def test_a_seed_starts_the_same_numbers_again() -> None:
+    policy, other = SeededPolicy(), SeededPolicy()
+    policy.seed(7)
+    first = policy.rng.random(5).tolist()
+    policy.seed(7)
+    other.seed(7)
+    assert policy.rng.random(5).tolist() == other.rng.random(5).tolist() == first
+    other.seed(8)
+    assert other.rng.random(5).tolist() != first
+
+
+def test_policies_share_no_generator() -> None:
+    policy, other = SeededPolicy(), SeededPolicy()
+    assert policy.rng is policy.rng
+    assert policy.rng is not other.rng
+    assert policy.rng.random(5).tolist() != other.rng.random(5).tolist()
