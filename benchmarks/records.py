@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["SCORED_OUTCOMES", "EpisodeKey", "EpisodeRecord", "StepRecord"]
+__all__ = ["SCORED_OUTCOMES", "EpisodeKey", "EpisodeRecord", "EpisodeRecordWithoutSteps", "StepRecord"]
 
 Outcome = Literal["scored", "unparsed", "invalid", "refused", "budget_exhausted", "infrastructure_error"]
 
@@ -86,3 +86,11 @@ class EpisodeRecord(_Record):
         return EpisodeKey(
             self.suite, self.task, self.item, self.rotation, self.policy, self.endpoint, self.budget, self.seed
         )
+
+
+class EpisodeRecordWithoutSteps(EpisodeRecord):
+    """A record read without its steps, of which `steps` stays empty: no name in a file is that of the alias."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    steps: tuple[StepRecord, ...] = Field(default=(), validation_alias="")

@@ -55,8 +55,7 @@ def confidence_report(confidences: Sequence[float | None], right: Sequence[bool]
     values = np.array([confidence for confidence, _ in stated], dtype=np.float64)
     hits = np.array([hit for _, hit in stated], dtype=bool)
     risks = risk_coverage(values, hits)
-    # The nudge keeps 0.8 * 5 from becoming 5 where the product is a hair above 4.
-    kept = math.ceil(COVERAGE * len(risks) - 1e-9)
+    kept = math.ceil(COVERAGE * len(risks))
     return ConfidenceReport(
         n=len(stated),
         missing=missing,

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import fmean
 from typing import get_args
 
 from wsigym.scoring.intervals import Estimate, paired_difference
@@ -252,7 +251,7 @@ class _Query:
 def _query_scores(records: Sequence[EpisodeRecord]) -> dict[tuple[str, int], _Query]:
     seeds = group_by(scored(records), lambda record: (record.item, record.rotation))
     return {
-        key: _Query(fmean(record.score or 0 for record in group), magnification(group[0]), unit_of(group[0]))
+        key: _Query(sum(record.score or 0 for record in group) / len(group), magnification(group[0]), unit_of(group[0]))
         for key, group in seeds.items()
     }
 

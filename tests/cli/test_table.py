@@ -1,0 +1,137 @@
+"""`wsigym table`: what is printed, for people and for machines, and one clear line for bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from record_builder import patients, record, written_run
+
+from wsigym.benchmarks.run_folder import ItemsStamp
+from wsigym.cli import main
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """`wsigym table ARGUMENTS`: the exit code, and what was printed on stdout and stderr."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["wsigym", "table", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    """Six patients, two budgets, one infrastructure error."""
+    scores = [0.1, 0.2, 0.5, 0.4, 0.0, 0.6]
+    tight = patients(scores, budget="tight", confidence=0.5)
+    base = patients([*(score + 0.2 for score in scores[:5]), None], budget="base")
+    return written_run(tmp_path / "R", tight + base)
+
+
+def test_the_table_for_people(call: Call, run_folder: Path) -> None:
+    code, printed, err = call(run_folder)
+    assert (code, err) == (0, "")
+    lines = [line.strip() for line in printed.splitlines()]
+    assert "looker  tight   0.300 [0.13, 0.47]  0.300 [0.13, 0.47]" in lines
+    assert any(line.startswith("looker  base - tight  +0.200 [0.200, 0.200]*") for line in lines)
+    assert "[low, high]: 95 % percentile bootstrap over patients, 2,000 draws, seed 0; rough" in printed
+    assert max(map(len, printed.splitlines())) <= 120
+
+
+def test_all_of_it(call: Call, run_folder: Path) -> None:
+    code, printed, _ = call(run_folder, "--causes", "--confidence", "--budgets", "--published", "--by", "organ")
+    assert code == 0
+    for heading in ("by organ", "What became of", "stated confidence", "against the budget", "The paper beside"):
+        assert heading in printed
+    assert max(map(len, printed.splitlines())) <= 120
+
+
+def test_json(call: Call, run_folder: Path) -> None:
+    code, printed, _ = call(run_folder, "--json", "--causes")
+    tables = {table["name"]: table for table in json.loads(printed)["tables"]}
+    assert (code, list(tables)) == (0, ["localization", "paired", "causes"])
+    base = tables["localization"]["rows"][1]
+    assert (base["budget"], base["infrastructure_error"]) == ("base", 1)
+    assert base["iou"]["value"] == pytest.approx(0.44)
+
+
+def test_csv_is_one_table(call: Call, run_folder: Path) -> None:
+    code, printed, _ = call(run_folder, "--csv")
+    rows = list(csv.DictReader(io.StringIO(printed)))
+    assert (code, [row["budget"] for row in rows]) == (0, ["tight", "base"])
+    assert float(rows[0]["iou"]) == pytest.approx(0.3)
+    _, printed, _ = call(run_folder, "--csv", "--confidence")
+    assert next(csv.DictReader(io.StringIO(printed)))["stated"] == "6"
+    _, printed, _ = call(run_folder, "--csv", "--by", "organ")
+    assert next(csv.DictReader(io.StringIO(printed)))["organ"] == "Lung"
+
+
+def test_two_runs_are_joined(call: Call, run_folder: Path, tmp_path: Path) -> None:
+    other = written_run(tmp_path / "S", patients([0.9] * 6, policy="other"))
+    code, printed, _ = call(run_folder, other, "--json")
+    rows = json.loads(printed)["tables"][0]["rows"]
+    assert (code, [row["policy"] for row in rows]) == (0, ["looker", "looker", "other"])
+
+
+def test_common_keeps_what_all_have(call: Call, run_folder: Path, tmp_path: Path) -> None:
+    items = ItemsStamp(count=2, sha256="fewer")
+    other = written_run(tmp_path / "S", patients([0.9, 0.9], policy="other"), items=items)
+    code, _, err = call(run_folder, other)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "the runs ask different items" in err
+    code, printed, _ = call(run_folder, other, "--common", "--json")
+    assert [row["queries"] for row in json.loads(printed)["tables"][0]["rows"]] == [2, 2, 2]
+
+
+def test_the_plot_is_a_png(call: Call, run_folder: Path, tmp_path: Path) -> None:
+    code, _, _ = call(run_folder, "--plot", tmp_path / "curve.png")
+    assert code == 0
+    with Image.open(tmp_path / "curve.png") as picture:
+        assert picture.format == "PNG"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{missing}"], "is not a run folder: it has no run.json"),
+        (["{run}", "{run}"], "one episode is in both"),
+        (["{run}", "--by", "organs"], "Did you mean 'organ'?"),
+        (["{run}", "--csv", "--json"], "--csv prints one table"),
+        (["{run}", "--csv", "--causes", "--budgets"], "asked for beside --causes, --budgets"),
+        (["{run}", "--plot", "{missing}/x.png"], "the picture cannot be written"),
+        (["{empty}"], "no episode has finished in"),
+        (["{unknown}"], "unknown task 'evipath/other'"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    call: Call, run_folder: Path, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    folders = {
+        "run": run_folder,
+        "missing": tmp_path / "missing",
+        "empty": written_run(tmp_path / "empty", []),
+        "unknown": written_run(tmp_path / "unknown", [record(0.1, task="other")], task="other"),
+    }
+    code, _, err = call(*(argument.format(**folders) for argument in arguments))
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert said in err
+
+
+def test_without_a_run_it_says_how_to_call_it(call: Call) -> None:
+    code, _, err = call()
+    assert code == 2
+    assert "Missing argument 'RUN'" in err
