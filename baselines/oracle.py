@@ -26,4 +26,5 @@ class Oracle:
 
     def act(self, observation: Observation, info: Info) -> dict[str, Any]:
         assert self._reference is not None, "the runner calls see_reference after reset"
-        return finish_and_report(box_to_unit(self._reference.boxes[0], Box.of(info["search_box"])), confidence=1.0)
+        box_unit = box_to_unit(self._reference.boxes[0], Box.of(info["search_box"]))
+        return finish_and_report(box_unit.tolist(), confidence=1.0)

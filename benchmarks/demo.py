@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def demo(
     return Demo(cohort, folder, curve, trajectory, tables)
 
 
-def _worth_showing(records: list[EpisodeRecord]) -> EpisodeRecord:
+def _worth_showing(records: Sequence[EpisodeRecord]) -> EpisodeRecord:
     """The best answer of the stain search at the base budget, on a 10x query where there is one."""
 
     def rank(record: EpisodeRecord) -> tuple[bool, float]:
