@@ -86,6 +86,9 @@ class Wording:
         return text
 
 
+_CRUSHED_NEST, _CRUSHED_FOCUS = 0.40, 0.35
+"""How often a lesion and a nest hold a crush artefact, which is darker than the target and has no nuclei."""
+
 _LAYOUTS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("twin",),),
     (("one", "one"),),
@@ -196,7 +199,7 @@ def _plan_nests(scene: Scene, lesion: Lesion, plans: tuple[str, ...], scale: flo
     model: Nest | None = None
     for i, plan in enumerate(plans):
         name = model.name if plan == "like" and model else names[i % len(names)]
-        size = rng.uniform(390, 540 if len(plans) > 1 else 580) * scale
+        size = rng.uniform(370, 500 if len(plans) > 1 else 540) * scale
         nest = _plan_nest(scene, lesion, name, size, circles, annotated=True)
         if nest is None:
             continue
@@ -207,7 +210,9 @@ def _plan_nests(scene: Scene, lesion: Lesion, plans: tuple[str, ...], scale: flo
             nest.finding = wording.choose(_mid(lesion.entity, nest), float(np.ptp(nest.outline[:, 0])))
         model = nest
     for _ in range(int(rng.integers(1, 3))):
-        _plan_nest(scene, lesion, "distractor", rng.uniform(200, 330) * scale, circles, annotated=False)
+        _plan_nest(scene, lesion, "lymphocytes", rng.uniform(200, 330) * scale, circles, annotated=False)
+    if rng.random() < _CRUSHED_NEST:
+        _plan_nest(scene, lesion, "crush", rng.uniform(330, 440) * scale, circles, annotated=False)
 
 
 def _plan_nest(
@@ -234,7 +239,7 @@ def _plan_foci(scene: Scene, entity: Entity, nest: Nest, plan: str, scale: float
     rng = scene.rng
     names = [entity.foci[i] for i in rng.permutation(len(entity.foci))]
     circles: list[tuple[float, float, float]] = []
-    size = rng.uniform(120, 175) * scale
+    size = rng.uniform(128, 180) * scale
     model: Focus | None = None
     for i in range(2 if plan in {"two", "twin"} else 1):
         if model is not None and plan == "twin":
@@ -243,7 +248,7 @@ def _plan_foci(scene: Scene, entity: Entity, nest: Nest, plan: str, scale: float
                 focus.finding = model.finding
             continue
         name = names[i % len(names)]
-        radius = size if i == 0 else rng.uniform(120, 165) * scale
+        radius = size if i == 0 else rng.uniform(125, 172) * scale
         focus = _plan_focus(scene, nest, name, _count(rng, name, radius), radius, circles)
         if focus:
             focus.finding = wording.choose(
@@ -251,12 +256,16 @@ def _plan_foci(scene: Scene, entity: Entity, nest: Nest, plan: str, scale: float
             )
             focus.finding = focus.finding[0].upper() + focus.finding[1:]
         model = focus
-    for _ in range(int(rng.integers(1, 3))):
-        spot = _place_in(scene, nest.outline, 85 * scale, nest.owner, 0.9, circles)
+    distractors = ["lymphocytes"] * int(rng.integers(1, 3))
+    if rng.random() < _CRUSHED_FOCUS:
+        distractors.insert(0, "crush")
+    for name in distractors:
+        radius = (rng.uniform(125, 160) if name == "crush" else rng.uniform(60, 100)) * scale
+        spot = _place_in(scene, nest.outline, radius, nest.owner, 0.85, circles)
         if spot:
-            circles.append((*spot, 90 * scale))
-            outline = blob(rng, spot, rng.uniform(60, 100) * scale, rng.uniform(60, 100) * scale)
-            nest.foci.append(Focus(outline, "distractor", 0, scene.new_owner(outline), annotated=False))
+            circles.append((*spot, radius * 1.05))
+            outline = blob(rng, spot, radius, radius * rng.uniform(0.8, 1.0))
+            nest.foci.append(Focus(outline, name, 0, scene.new_owner(outline), annotated=False))
 
 
 def _count(rng: np.random.Generator, name: str, radius: float) -> int:
@@ -317,7 +326,7 @@ def _mid(entity: Entity, nest: Nest) -> list[str]:
     for text in NESTS[nest.name]:
         for cytology in CYTOLOGY[entity.kind]:
             sentence = text.format(cytology=cytology)
-            if any(focus.name == "distractor" for focus in nest.foci):
+            if any(focus.name == "lymphocytes" for focus in nest.foci):
                 sentences.append(sentence + " beside a small lymphocyte cluster")
             else:
                 sentences.append(sentence)
@@ -410,8 +419,10 @@ def _draw_nest(scene: Scene, entity: Entity, nest: Nest) -> None:
     area, kind, rng = Area.of(nest.outline, nest.owner), entity.kind, scene.rng
     spacing = _SPACING[kind]
     match nest.name:
-        case "distractor":
+        case "lymphocytes":
             scatter(scene, area, "lymphocyte", rng.uniform(2500, 7000))
+        case "crush":
+            _crush(scene, nest.outline, rng.uniform(74, 96))
         case "solid":
             scene.paint(nest.outline, 58, 22)
             sheet(scene, area, kind, spacing)
@@ -459,6 +470,16 @@ def _draw_nest(scene: Scene, entity: Entity, nest: Nest) -> None:
             raise ValueError(other)
 
 
+def _crush(scene: Scene, outline: Points, haematoxylin: float) -> None:
+    """Crush artefact: nuclei smeared into a smooth purple field. As dark as a cell-rich field, without its nuclei."""
+    n = scene.smear.shape[0]
+    mask = np.zeros((n, n), np.uint8)
+    cv2.fillPoly(mask, [np.round(outline / MAP).astype(np.int32)], 255)
+    soft = np.asarray(cv2.GaussianBlur(mask.astype(np.float32) / 255, (0, 0), 1.2))
+    scene.smear = np.maximum(scene.smear, haematoxylin * soft)
+    scene.take(outline)
+
+
 def _duct(outline: Points) -> Shape:
     return Shape(outline, 62, 20, rim_eosin=150, rim_px=9)
 
@@ -499,8 +520,10 @@ def _draw_focus(scene: Scene, entity: Entity, focus: Focus) -> None:
     kind = entity.kind
     crowded = "atypical" if entity.category in {"malignant", "in situ"} else kind
     match focus.name:
-        case "distractor":
+        case "lymphocytes":
             sheet(scene, area, "lymphocyte", 36)
+        case "crush":
+            _crush(scene, focus.outline, rng.uniform(100, 128))
         case "pleomorphic":
             scene.paint(focus.outline, 60, 30)
             sheet(scene, area, "pleomorphic", 54, drop=0.0)
@@ -510,7 +533,7 @@ def _draw_focus(scene: Scene, entity: Entity, focus: Focus) -> None:
             for figure in figures:
                 scene.fill(blob(rng, (float(figure[0]), float(figure[1])), 30, 27, rough=0.05), 30, 6)
             scene.nuclei("mitosis", figures)
-            sheet(scene, area, crowded, 42, drop=0.0)
+            sheet(scene, area, crowded, 38, drop=0.0)
         case "giant":
             scene.paint(focus.outline, 60, 28)
             giants = _spread(scene, focus, focus.count, 100)
@@ -529,13 +552,13 @@ def _draw_focus(scene: Scene, entity: Entity, focus: Focus) -> None:
             )
             inner = blob(rng, (float(centre[0]), float(centre[1])), *(np.ptp(focus.outline, 0) * 0.24), rough=0.1)
             dust = hex_points(rng, bounds(inner), 24, 0.4)
-            scene.nuclei("debris", dust[(_ring(dust, inner) < 1) & (rng.random(len(dust)) < 0.7)])
-            sheet(scene, area, crowded, 40, drop=0.0)
+            scene.nuclei("debris", dust[(_ring(dust, inner) < 1) & (rng.random(len(dust)) < 0.85)])
+            sheet(scene, area, crowded, 34, drop=0.0)
         case "embolus":
             scene.fill(focus.outline, 0, 0, rim_eosin=140, rim_px=6)
-            plug = scaled(focus.outline, 0.8)
+            plug = scaled(focus.outline, 0.88)
             scene.paint(plug, 64, 30)
-            points = hex_points(rng, bounds(plug), 40, 0.2)
+            points = hex_points(rng, bounds(plug), 33, 0.2)
             scene.nuclei(crowded, points[_ring(points, plug) < 0.93])
             lining, angle = along(rng, focus.outline, 90)
             scene.nuclei("spindle", lining, angle + np.float32(np.pi / 2))
@@ -580,7 +603,7 @@ def _draw_focus(scene: Scene, entity: Entity, focus: Focus) -> None:
             )
         case "plasma":
             scene.paint(focus.outline, 84, 20)
-            sheet(scene, area, "plasma", 31, drop=0.0)
+            sheet(scene, area, "plasma", 28, drop=0.0)
         case "giant-cell":
             body = scaled(focus.outline, 0.62)
             sheet(scene, area, "lymphocyte", 36)

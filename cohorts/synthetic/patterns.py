@@ -235,7 +235,7 @@ def fat(scene: Scene, area: Area, *, pitch: float = 270, where: SoftMap | None =
     for seed, cell in cells(rng, area.box, pitch, 0.25):
         if where is not None and scene.sample(where, seed[None])[0] < 0.5:
             continue
-        if scene.within(cell, area.owner):
+        if scene.within(cell, area.owner) and scene.free(cell).all():
             outline = scaled(cell, 1 - rng.uniform(5, 11) / float(np.hypot(*(cell - seed).T).mean()))
             scene.fill(outline, 0, 0)
             if rng.random() < 0.35:

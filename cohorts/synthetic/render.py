@@ -42,6 +42,7 @@ class Renderer:
         self._eosin = _padded(scene.eosin, 1, 0)
         self._haematoxylin = _padded(scene.haematoxylin, 1, 0)
         self._fold = _padded(scene.fold, 255, 0)
+        self._smear = _padded(scene.smear, 1, 0)
         self._weights = [_padded(_weight(scene.angle, k * np.pi / ORIENTATIONS), 255, 0) for k in range(ORIENTATIONS)]
         self._lut_h = [_lut(v, _FULL_HAEMATOXYLIN, 255) for v in scene.stain.haematoxylin]
         self._lut_e = [
@@ -79,8 +80,8 @@ class Renderer:
         for k in range(ORIENTATIONS):
             weight = self._map(self._weights[k], column, row)
             if weight.any():
-                fibres = Textures.at(tex.fibres[k], x0, y0, side)
-                eosin = cv2.add(eosin, cv2.multiply(fibres, weight, scale=1 / 255))
+                eosin = cv2.add(eosin, cv2.multiply(Textures.at(tex.fibres[k], x0, y0, side), weight, scale=1 / 255))
+        fibres = eosin
         eosin = cv2.multiply(eosin, self._map(self._eosin, column, row), scale=1 / 128)
         haematoxylin = self._map(self._haematoxylin, column, row)
         eosin = cv2.multiply(eosin, inside, scale=1 / 255)
@@ -88,6 +89,10 @@ class Renderer:
 
         for shape in self._shapes.get((column, row), ()):
             _paint(shape, x0, y0, eosin, haematoxylin)
+        smear = self._map(self._smear, column, row)
+        if smear.any():
+            streaks = cv2.GaussianBlur(cv2.addWeighted(fibres, 0.45, fibres, 0, 128 * 0.55), (0, 0), 1.5)
+            haematoxylin = cv2.max(haematoxylin, cv2.multiply(smear, streaks, scale=1 / 128))
         eosin = cv2.GaussianBlur(eosin, (0, 0), 1.2)
         self._stamp(near, x0, y0, side, eosin, haematoxylin)
         eosin = cv2.multiply(eosin, grain, scale=1 / 128)

@@ -90,6 +90,8 @@ class Scene:
         """Direction of the fibres in radians."""
         self.fold = np.zeros((n, n), np.float32)
         """0..1, how much the tissue lies double."""
+        self.smear = np.zeros((n, n), np.float32)
+        """Haematoxylin of crushed, smeared nuclei."""
         self.owner = np.zeros((self.side // GRID, self.side // GRID), np.uint8)
         self.taken = np.zeros_like(self.owner)
         """1 where stroma nuclei must not lie: glands, lumens, vacuoles."""
