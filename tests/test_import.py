@@ -28,7 +28,7 @@ def run(code: str, *arguments: str) -> str:
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_all_is_what_there_is(name: str) -> None:
-    """Each name of `__all__` exists and is listed once; a module without one defines nothing public but a script's main."""
+    """Each name of `__all__` exists and is listed once; only a script does without, and defines its `main`."""
     module = importlib.import_module(name)
     if not hasattr(module, "__all__"):
         public = {each for each in vars(module) if not each.startswith("_") and defined_here(module, each)}

@@ -276,6 +276,13 @@ def test_a_look_that_cannot_be_answered(cohort: Cohort, box: Sequence[float], wo
         assert "[200, 100, 1201, 1100]" in info["error"]
 
 
+def test_a_number_too_large_for_float32_is_not_finite(cohort: Cohort) -> None:
+    env = make(cohort)
+    start(env)
+    info = env.step({"tool": 0, "box": np.array([0, 0, 1, 1e300]), "confidence": np.array([NAN])})[4]
+    assert "[0.0, 0.0, 1.0, inf] is not four finite numbers" in info["error"]
+
+
 def test_a_look_partly_outside_is_clipped_and_told_so(cohort: Cohort) -> None:
     env = make(cohort)
     start(env)
@@ -284,6 +291,7 @@ def test_a_look_partly_outside_is_clipped_and_told_so(cohort: Cohort) -> None:
     assert (x, y, width, height) == (200, 650, 301, 550)
     assert f"was clipped to {[x, y, width, height]}" in info["note"]
     assert "[-100, 650, 601, " in info["note"]
+    assert info["rois_left"] == 6
     np.testing.assert_allclose(observation["view_box"], box_to_unit(Box(x, y, width, height), SEARCHED["glands"]))
     assert "note" not in env.step(extract_roi(INSIDE))[4]
 
@@ -533,17 +541,18 @@ def test_the_reference_scores_one_and_any_valid_box_counts(cohort: Cohort) -> No
             assert isinstance(received, float)
 
 
-def test_reward_is_iou_or_hit_of_the_final_box_alone(cohort: Cohort) -> None:
-    unit = (0.05, 0.05, 0.3, 0.2)
+@pytest.mark.parametrize(("unit", "hit"), [((0.05, 0.05, 0.3, 0.2), True), ((0.2, 0.2, 0.3, 0.3), False)])
+def test_reward_is_iou_or_hit_of_the_final_box_alone(cohort: Cohort, unit: Sequence[float], hit: bool) -> None:
     predicted = box_from_unit(np.array(unit, np.float32), SEARCHED["glands"])
     expected = best_placed_iou(predicted, [Box.of(node["box"]) for node in NODES[1:3]], SEARCHED["glands"])
     assert 0 < expected < 1
-    for reward, paid in (("iou", expected), ("hit", float(expected >= 0.3))):
+    assert hit == (expected >= 0.3)
+    for reward, paid in (("iou", expected), ("hit", float(hit))):
         env = make(cohort, reward=reward)
         start(env)
         assert [env.step(extract_roi(box))[1] for box in (INSIDE, WHOLE, OUTSIDE)] == [0, 0, 0]
         *_, info = last = env.step(finish_and_report(unit))
-        assert (last[1], info["iou"], info["hit"]) == (paid, expected, expected >= 0.3)
+        assert (last[1], info["iou"], info["hit"]) == (paid, expected, hit)
 
 
 def shaped_episode(env: LocalizationEnv, looks: Sequence[Sequence[float]], last: dict[str, Any]) -> list[float]:
