@@ -520,8 +520,7 @@ def chain_and_fan(slide_id: str, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sound", [True, False])
-@pytest.mark.parametrize(("slides", "each"), [(1000, 100), (1, 100_000)])
+@pytest.mark.parametrize(("slides", "each", "sound"), [(1000, 100, True), (1, 100_000, True), (1000, 100, False)])
 def test_large_cohorts_load_in_seconds(tmp_path: Path, slides: int, each: int, sound: bool) -> None:
     """100,000 nodes, on many slides or in one chain; the unsound one has a fault on every line."""
     entries = [{"slide_id": f"s{n}"} for n in range(slides)]
