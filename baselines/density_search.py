@@ -1,9 +1,10 @@
 """`tissue-density` and `stain-density`: find the densest field by looking, coarse to fine.
 
-One map of the search box holds what is believed of every place: at first the density of the overview, then, where an
-ROI was looked at, the density at the target magnification, which resolves what the overview blurs. Each look goes to
-the densest field not yet looked at; the answer is the densest field of those looked at (with no budget, of all).
-EviPathBench announces density baselines without describing them: these are this project's.
+The search box is tiled with fields, each about what one view shows at the target magnification. Half of the budget
+looks at the fields that are densest in the overview. The other half refines: around the densest field seen so far,
+half a field aside, then a quarter, then an eighth, wherever the overview promises more. The answer is the densest
+field seen; with no budget it is the densest in the overview. EviPathBench announces density baselines without
+describing them: these are this project's.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -22,106 +22,102 @@ from wsigym.slides.geometry import magnification_from_mpp
 
 __all__ = ["DensitySearch", "stain_density", "tissue_density"]
 
-DensityMap = npt.NDArray[np.float32]
-
 FIELD_PX = 224
 """Side of a field at the target magnification: evidence is taken to fill about what one view shows."""
 
 MAX_FIELD_SHARE = 0.5
 """A field is at most this share of the search box's sides, so that there is something to choose."""
 
-SEEN_ENOUGH = 0.5
-"""A field counts as looked at once this share of it was inside an ROI."""
+STEPS = (1 / 2, 1 / 4, 1 / 8)
+"""How far aside refinement looks, in fields, once nothing better is promised at the step before."""
+
+ASIDE = [(dx, dy) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dx or dy]
+
+Corner = tuple[float, float]
+"""Top left of a field: (x, y) in 0..1 of the search box."""
 
 
 class DensitySearch:
-    """The search over any density: a function from uint8 (h, w, 3) to float32 (h, w), 0 where there is nothing.
+    """The search over any density: a function from uint8 (h, w, 3) to an array (h, w) of 0 or more.
 
     Draws no random numbers; of equally dense fields the first in raster order is taken. Its confidence is
-    best / (best + runner-up), the runner-up being the densest field that does not overlap the best.
+    best / (best + runner-up), the runner-up being the densest field seen that does not overlap the best.
     """
 
-    def __init__(self, density: Callable[[npt.NDArray[np.uint8]], DensityMap]) -> None:
+    def __init__(self, density: Callable[[npt.NDArray[np.uint8]], npt.NDArray[Any]]) -> None:
         self._density = density
 
     def reset(self, observation: Observation, info: Info) -> None:
-        width, height = info["overview_size"]
         search_box = Box.of(info["search_box"])
-        field = FIELD_PX * magnification_from_mpp(info["mpp"]) / info["magnification"]
-        self._coarse = self._density(np.ascontiguousarray(observation["overview"][:height, :width]))
-        self._fine = np.zeros_like(self._coarse)
-        self._seen = np.zeros_like(self._coarse)
-        self._field = (
-            _cells(min(field / search_box.width, MAX_FIELD_SHARE), width),
-            _cells(min(field / search_box.height, MAX_FIELD_SHARE), height),
-        )
-        self._waiting = False
+        side = FIELD_PX * magnification_from_mpp(info["mpp"]) / info["magnification"]
+        self._field = min(side / search_box.width, MAX_FIELD_SHARE), min(side / search_box.height, MAX_FIELD_SHARE)
+        self._overview = self._densities(observation["overview"], info["overview_size"])
+        self._to_explore = sorted(self._tiles(), key=self._promise, reverse=True)
+        self._explorations = (info["rois_left"] + 1) // 2
+        self._seen: dict[Corner, float] = {}
+        self._looking_at: Corner | None = None
 
     def act(self, observation: Observation, info: Info) -> dict[str, Any]:
-        if self._waiting:
-            self._take_in(observation, info)
-        means = _window_means(self._belief(), self._field)
-        seen = _window_means(self._seen, self._field) >= SEEN_ENOUGH
-        self._waiting = info["rois_left"] > 0 and not seen.all()
-        if self._waiting:
-            return extract_roi(self._box_unit(_argmax(np.where(seen, -np.inf, means))))
-        best = _argmax(np.where(seen, means, -np.inf) if seen.any() else means)
-        return finish_and_report(self._box_unit(best), self._confidence(means, best))
+        if self._looking_at is not None:
+            self._seen[self._looking_at] = float(self._densities(observation["view"], info["view_size"]).mean())
+        self._looking_at = self._next() if info["rois_left"] > 0 else None
+        if self._looking_at is not None:
+            return extract_roi([*self._looking_at, *self._field])
+        best = max(self._seen, key=self._seen.__getitem__) if self._seen else self._to_explore[0]
+        return finish_and_report([*best, *self._field], self._confidence(best))
 
-    def _take_in(self, observation: Observation, info: Info) -> None:
-        """Write what the last look showed into the fine map."""
-        width, height = info["view_size"]
-        shown = self._density(np.ascontiguousarray(observation["view"][:height, :width]))
-        rows, columns = self._coarse.shape
-        x, y, w, h = observation["view_box"]
-        left, right = _span(x, w, columns)
-        top, bottom = _span(y, h, rows)
-        self._fine[top:bottom, left:right] = cv2.resize(
-            shown, (right - left, bottom - top), interpolation=cv2.INTER_AREA
+    def _next(self) -> Corner | None:
+        """The next field to look at; None where there is none left."""
+        unexplored = [corner for corner in self._to_explore if corner not in self._seen]
+        if unexplored and len(self._seen) < self._explorations:
+            return unexplored[0]
+        best = max(self._seen, key=self._seen.__getitem__)
+        for step in STEPS:
+            aside = [self._aside(best, step, direction) for direction in ASIDE]
+            promising = [c for c in aside if c not in self._seen and self._promise(c) > self._promise(best)]
+            if promising:
+                return max(promising, key=self._promise)
+        return unexplored[0] if unexplored else None
+
+    def _tiles(self) -> list[Corner]:
+        """Fields that cover the search box, in raster order, evenly spaced from edge to edge."""
+        xs, ys = (np.linspace(0, 1 - side, int(np.ceil(1 / side))) for side in self._field)
+        return [(float(x), float(y)) for y in ys for x in xs]
+
+    def _aside(self, corner: Corner, step: float, direction: tuple[int, int]) -> Corner:
+        """The field `step` fields from `corner`, kept inside the search box."""
+        x, y = (
+            float(np.clip(start + step * side * sign, 0, 1 - side))
+            for start, side, sign in zip(corner, self._field, direction, strict=True)
         )
-        self._seen[top:bottom, left:right] = 1
+        return x, y
 
-    def _belief(self) -> DensityMap:
-        """What was seen, and elsewhere the overview's density brought to the scale of what was seen."""
-        overview_there = float((self._coarse * self._seen).sum())
-        ratio = float(self._fine.sum()) / overview_there if overview_there > 0 else 1.0
-        return np.where(self._seen > 0, self._fine, self._coarse * np.float32(ratio))
+    def _promise(self, corner: Corner) -> float:
+        """Mean density of a field in the overview."""
+        rows, columns = self._overview.shape
+        left, right = _span(corner[0], self._field[0], columns)
+        top, bottom = _span(corner[1], self._field[1], rows)
+        return float(self._overview[top:bottom, left:right].mean())
 
-    def _box_unit(self, corner: tuple[int, int]) -> list[float]:
-        """x, y, width, height in 0..1 of the search box, of the field whose top left cell is (row, column)."""
-        rows, columns = self._coarse.shape
-        width, height = self._field
-        return [corner[1] / columns, corner[0] / rows, width / columns, height / rows]
+    def _densities(self, image: npt.NDArray[np.uint8], size: tuple[int, int]) -> npt.NDArray[Any]:
+        """The density of an observed image without its padding."""
+        width, height = size
+        return self._density(np.ascontiguousarray(image[:height, :width]))
 
-    def _confidence(self, means: DensityMap, best: tuple[int, int]) -> float | None:
-        width, height = self._field
-        elsewhere = means.copy()
-        elsewhere[max(0, best[0] - height + 1) : best[0] + height, max(0, best[1] - width + 1) : best[1] + width] = 0
-        top, runner_up = float(means[best]), max(0.0, float(elsewhere.max()))
-        return top / (top + runner_up) if top > 0 else None
-
-
-def _cells(share: float, cells: int) -> int:
-    return max(1, round(share * cells))
+    def _confidence(self, best: Corner) -> float | None:
+        apart = [
+            density
+            for corner, density in self._seen.items()
+            if any(abs(a - b) >= side for a, b, side in zip(corner, best, self._field, strict=True))
+        ]
+        top = self._seen.get(best, 0.0)
+        return top / (top + max(apart)) if apart and top > 0 else None
 
 
 def _span(start: float, length: float, cells: int) -> tuple[int, int]:
     """The cells that an interval in 0..1 covers, at least one."""
     first = min(cells - 1, round(start * cells))
     return first, max(first + 1, min(cells, round((start + length) * cells)))
-
-
-def _window_means(values: DensityMap, size: tuple[int, int]) -> DensityMap:
-    """Mean over every window of `size` (width, height) that lies inside, by its top left cell."""
-    width, height = size
-    sums = cv2.integral(values, sdepth=cv2.CV_64F)
-    windows = sums[height:, width:] - sums[:-height, width:] - sums[height:, :-width] + sums[:-height, :-width]
-    return (windows / (width * height)).astype(np.float32)
-
-
-def _argmax(values: DensityMap) -> tuple[int, int]:
-    row, column = np.unravel_index(int(values.argmax()), values.shape)
-    return int(row), int(column)
 
 
 def stain_density() -> DensitySearch:
@@ -131,4 +127,4 @@ def stain_density() -> DensitySearch:
 
 def tissue_density() -> DensitySearch:
     """`tissue-density`: the field with the most tissue."""
-    return DensitySearch(lambda image: tissue_mask_of(image).astype(np.float32))
+    return DensitySearch(tissue_mask_of)
