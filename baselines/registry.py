@@ -12,13 +12,15 @@ from .density_search import stain_density, tissue_density
 from .oracle import Oracle
 from .random_looks import RandomLooks
 from .search_centre import SearchCentre
-from .tile_policies import BeamSearch, BestFirst, FreeTilePolicy, ScoreTiles
+from .tile_policies import Adaptive, BeamSearch, BestFirst, ScoreTiles
 from .tile_scorers import OracleScores, RandomScores, StainDensity, TileScorer, TissueDensity
 from .tissue_centroid import TissueCentroid
 
-__all__ = ["EXPLORATION", "LOCALIZATION", "POLICIES", "PolicyCard", "chooses_next", "make_policy"]
+__all__ = ["EXPLORATION", "LOCALIZATION", "POLICIES", "PolicyCard", "chooses_next", "make_policy", "make_scorer"]
 
 LOCALIZATION, EXPLORATION = "wsigym/Localization-v0", "wsigym/Exploration-v0"
+
+LEARNED = "tile-scorer"
 
 
 @dataclass(frozen=True)
@@ -45,23 +47,48 @@ SCORERS: Mapping[str, Callable[[], TileScorer]] = {
 }
 
 
-def _scorer(name: str) -> TileScorer:
+def make_scorer(name: str) -> TileScorer:
+    """A new tile scorer: "random", "tissue-density", "stain-density", "oracle" or "tile-scorer:PATH".
+
+    Raises `UnknownNameError`, or `InvalidArgumentError` where the file is none or PyTorch is not installed.
+    """
+    head, _, path = name.partition(":")
+    if head == LEARNED and path:
+        return _learned(path)
     if name not in SCORERS:
-        raise UnknownNameError("tile scorer", name, SCORERS)
+        raise UnknownNameError("tile scorer", name, [*SCORERS, f"{LEARNED}:PATH"])
     return SCORERS[name]()
 
 
+def _learned(path: str) -> TileScorer:
+    try:
+        from .learned_scorer import LearnedScorer
+    except ModuleNotFoundError as error:
+        raise InvalidArgumentError(
+            f"{LEARNED}:{path} needs {error.name}, which is not installed: pip install 'wsigym[rl]'."
+        ) from None
+    return LearnedScorer(path)
+
+
 def _scoring(name: str) -> Callable[[], Policy]:
-    return lambda: ScoreTiles(_scorer(name))
+    return lambda: ScoreTiles(make_scorer(name))
 
 
-def _searching(search: type[FreeTilePolicy]) -> Callable[[str], Policy]:
-    return lambda scorer: search(_scorer(scorer))
+def _searching(search: type[BestFirst | BeamSearch]) -> Callable[[str], Policy]:
+    return lambda scorer: search(make_scorer(scorer))
+
+
+def _adaptive(path: str) -> Policy:
+    from .tile_calibration import Calibration
+
+    calibration = Calibration.load(path)
+    return Adaptive(make_scorer(calibration.scorer), calibration)
 
 
 SEARCHES: Mapping[str, PolicyCard] = {
     "best-first": PolicyCard(_searching(BestFirst), "opens the most suspicious tile seen so far", "SCORER"),
     "beam": PolicyCard(_searching(BeamSearch), "opens six a magnification, then begins again on top", "SCORER"),
+    "adaptive": PolicyCard(_adaptive, "opens the likeliest tile by a calibration, stops when none is", "FILE"),
 }
 """Policies that choose what to open next, in the free schedule."""
 
@@ -80,6 +107,9 @@ POLICIES: Mapping[str, Mapping[str, PolicyCard]] = {
         "random": PolicyCard(_scoring("random"), "a random order, Yes to every tile"),
         "tissue-density": PolicyCard(_scoring("tissue-density"), "tiles by how much is tissue, Yes to every tile"),
         "stain-density": PolicyCard(_scoring("stain-density"), "tiles by their haematoxylin, Yes to every tile"),
+        LEARNED: PolicyCard(
+            lambda path: ScoreTiles(_learned(path)), "tiles by a network from `wsigym tiles train`", "PATH"
+        ),
         "oracle": PolicyCard(_scoring("oracle"), "reads the reference: the upper bound, not a contestant"),
         **SEARCHES,
     },

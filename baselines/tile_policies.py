@@ -4,14 +4,16 @@
     best-first:SCORER    always looks into the most suspicious open node, however long ago it was seen
     beam:SCORER          goes down with the best few nodes of each magnification, then starts again at the top with
                          the best that it left behind
+    adaptive:FILE        always looks into the open node that is most likely positive by a calibration of the scorer,
+                         and stops when none is likely enough; FILE is from `wsigym tiles calibrate`
 
-The last two choose what to open next, in `schedule="free"`, under a budget of viewed tiles; they are this project's.
+The last three choose what to open next, in `schedule="free"`, under a budget of viewed tiles; they are this project's.
 The paper's cascade never returns to a tile that it left, so that an early mistake cannot be mended.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,10 @@ from wsigym.envs.tile_search import FRONTIER_SLOTS
 
 from .tile_scorers import TileScorer
 
-__all__ = ["STOP", "BeamSearch", "BestFirst", "ScoreTiles", "TilePolicy"]
+if TYPE_CHECKING:
+    from .tile_calibration import Calibration
+
+__all__ = ["STOP", "Adaptive", "BeamSearch", "BestFirst", "ScoreTiles", "TilePolicy"]
 
 BEAM_WIDTH = 6
 """Nodes of each magnification that a beam opens before it goes on to the next: the paper's K at the first."""
@@ -113,3 +118,30 @@ class BeamSearch(FreeTilePolicy):
             self._width, self._opened = int(below.max() if below.size else widths.max()), 0
         self._opened += 1
         return int(np.where(widths == self._width, worth, -np.inf).argmax())
+
+
+class Adaptive(FreeTilePolicy):
+    """The most probable of all open nodes, by a calibration that makes magnifications comparable; or stops.
+
+    It turns back where a tile's children are less likely than what it left, and stops where the best open node is
+    below the calibration's threshold.
+    """
+
+    def __init__(self, scorer: TileScorer, calibration: Calibration) -> None:
+        super().__init__(scorer)
+        self._calibration = calibration
+
+    def reset(self, observation: Observation, info: Info) -> None:
+        self._magnification_of: dict[int, float] = {}  # by a tile's width in level-0 px
+
+    def _choose(self, worth: npt.NDArray[np.float64], info: Info) -> int:
+        whole = (0, 0, *info["slide_size"])
+        if whole in info["frontier"][len(info["tiles"]) :]:
+            return int(info["frontier"].index(whole))
+        self._magnification_of[info["tiles"][0][2]] = info["magnification"]
+        chances = np.full(len(worth), -np.inf)
+        widths = np.array([box[2] if box else 0 for box in info["frontier"]])
+        for width, magnification in self._magnification_of.items():
+            chances[widths == width] = self._calibration.probability(worth[widths == width], magnification)
+        best = int(chances.argmax())
+        return best if chances[best] >= self._calibration.threshold else STOP

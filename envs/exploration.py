@@ -117,7 +117,7 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
         magnifications: rising by whole factors; (2.5, 10, 20) suits slides scanned at 20x.
         tile_px: side of a tile at each magnification; 1,024 is what the paper's figures imply.
         page_size: tiles a step, 1 to 256 (free: 1 to 32); 1 is the paper's one tile a call.
-        view_px: side of a tile's image; None is `tile_px`. overview_px: side of the overview. 36 to 8,192.
+        view_px: side of a tile's image; None is `tile_px`, or 36 if that is larger. overview_px: side of the overview. 36 to 8,192.
         skip_empty: tiles without tissue are not shown (they stay positives where they overlap); False shows all, as
             the paper says.
         render_mode: "rgb_array" or None.
@@ -154,7 +154,8 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
         self._ratios = tile_ratios(self.magnifications)
         if self.magnifications[-1] > MAX_MAGNIFICATION:
             raise InvalidArgumentError(f"magnifications are {list(magnifications)}; allowed are those up to 200.")
-        self.tile_px, self.view_px, self.overview_px = tile_px, tile_px if view_px is None else view_px, overview_px
+        self.tile_px, self.overview_px = tile_px, overview_px
+        self.view_px = max(tile_px, MIN_IMAGE_PX) if view_px is None else view_px
         for name, px in (("view_px", self.view_px), ("overview_px", overview_px)):
             if not MIN_IMAGE_PX <= px <= MAX_IMAGE_PX:
                 raise InvalidArgumentError(f"{name} is {px}; allowed are {MIN_IMAGE_PX} to {MAX_IMAGE_PX} pixels.")

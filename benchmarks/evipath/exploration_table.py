@@ -140,31 +140,30 @@ def _effort(episodes: Sequence[EpisodeRecord]) -> dict[str, Cell]:
 
 
 def _search_table(records: Sequence[EpisodeRecord]) -> Table | None:
-    """Each search minus the cascade of its scorer with the same K, on the slides that both have; None without any."""
+    """Each search minus a cascade with the same K, on the slides that both have; None where there are none."""
     last = _scales(records)[-1]
     groups = dict(_rows(records))
     rows: list[dict[str, Cell]] = []
     for (policy, endpoint, budget), episodes in groups.items():
-        scorer = policy.partition(":")[2]
-        cascade = groups.get((scorer, endpoint, budget.replace("tiles=", "K=")))
-        if not scorer or cascade is None:
-            continue
-        theirs = {(record.item, record.seed): record for record in scored(cascade)}
-        pairs = [(ours, theirs[ours.item, ours.seed]) for ours in scored(episodes) if (ours.item, ours.seed) in theirs]
-        rows.append(
-            {
-                "policy": policy,
-                "against": f"{scorer} at {budget.replace('tiles=', 'K=')}",
-                "difference": micro_rate(
-                    [_metric(a, f"retained_{last}") - _metric(b, f"retained_{last}") for a, b in pairs],
-                    [_metric(a, f"positives_{last}") for a, _ in pairs],
-                    [unit_of(a) for a, _ in pairs],
-                ),
-                "viewed": _mean([a for a, _ in pairs], "tiles_viewed"),
-                "viewed_cascade": _mean([b for _, b in pairs], "tiles_viewed"),
-                "slides": len({a.item for a, _ in pairs}),
-            }
-        )
+        for scorer, cascade in _cascades_of(policy, endpoint, budget, groups):
+            theirs = {(record.item, record.seed): record for record in scored(cascade)}
+            mine = [record for record in scored(episodes) if (record.item, record.seed) in theirs]
+            pairs = [(record, theirs[record.item, record.seed]) for record in mine]
+            rows.append(
+                {
+                    "policy": policy,
+                    "endpoint": endpoint,
+                    "against": f"{scorer} at {_cascade_budget(budget)}",
+                    "difference": micro_rate(
+                        [_metric(a, f"retained_{last}") - _metric(b, f"retained_{last}") for a, b in pairs],
+                        [_metric(a, f"positives_{last}") for a, _ in pairs],
+                        [unit_of(a) for a, _ in pairs],
+                    ),
+                    "viewed": _mean([a for a, _ in pairs], "tiles_viewed"),
+                    "viewed_cascade": _mean([b for _, b in pairs], "tiles_viewed"),
+                    "slides": len({a.item for a, _ in pairs}),
+                }
+            )
     if not rows:
         return None
     columns = (
@@ -178,6 +177,25 @@ def _search_table(records: Sequence[EpisodeRecord]) -> Table | None:
     return _table(
         "searches", "What searching brings over the cascade", keys, (Block("", columns),), rows, records, notes
     )
+
+
+def _cascades_of(
+    policy: str, endpoint: str | None, budget: str, groups: Mapping[Row, list[EpisodeRecord]]
+) -> list[tuple[str, list[EpisodeRecord]]]:
+    """The cascades that a search is held against: that of its scorer, or of every scorer where its name tells none."""
+    if not TileBudget.of(budget).free:
+        return []
+    same = {
+        name: episodes
+        for (name, other, spent), episodes in groups.items()
+        if (other, spent) == (endpoint, _cascade_budget(budget))
+    }
+    scorer = policy.partition(":")[2]
+    return [(name, episodes) for name, episodes in same.items() if name == scorer or policy.startswith("adaptive:")]
+
+
+def _cascade_budget(budget: str) -> str:
+    return budget.replace("tiles=", "K=")
 
 
 def _causes_table(records: Sequence[EpisodeRecord]) -> Table:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from tumour_builder import TILE_PX, TUMOUR_BOXES, build_tumour_cohort
+from tile_player import Scripted, play
+from tumour_builder import TUMOUR_BOXES, build_tumour_cohort
 
 from wsigym.baselines import make_policy
 from wsigym.baselines.registry import EXPLORATION, POLICIES, chooses_next
 from wsigym.baselines.tile_policies import STOP, BeamSearch, BestFirst
-from wsigym.baselines.tile_scorers import RandomScores, StainDensity, TileScorer, TissueDensity
+from wsigym.baselines.tile_scorers import RandomScores, StainDensity, TissueDensity
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.exploration import exploration_references
-from wsigym.envs.exploration import ExplorationEnv
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 from wsigym.slides import Box
 
@@ -27,23 +26,6 @@ PINK, PURPLE, WHITE = (
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tumour_cohort(tmp_path_factory.mktemp("tumours"))
-
-
-def play(folder: Path, policy: Any, seed: int = 0, **arguments: Any) -> tuple[list[tuple[int, ...]], dict[str, Any]]:
-    """Every tile in the order in which it was shown, and the last info."""
-    shown: list[tuple[int, ...]] = []
-    with ExplorationEnv(folder, tile_px=TILE_PX, view_px=36, overview_px=64, **arguments) as env:
-        observation, info = env.reset(seed=seed, options={"slide_id": "positive"})
-        policy.seed(seed)
-        policy.reset(observation, info)
-        if policy.reads_reference:
-            policy.see_reference(exploration_references(Cohort.load(folder))["positive"])
-        over = False
-        while not over:
-            shown += info["tiles"]
-            observation, _, over, _, info = env.step(policy.act(observation, info))
-            assert "error" not in info
-    return shown, info
 
 
 def test_densities_rank_and_say_yes() -> None:
@@ -79,16 +61,6 @@ def test_stain_density_goes_where_the_purple_is(folder: Path) -> None:
     tumours = [Box(left, top, right - left, bottom - top) for left, top, right, bottom in TUMOUR_BOXES]
     for tumour in tumours:
         assert any(tumour.contains(Box.of(tile)) for tile in info["retained"][2])
-
-
-class Scripted(TileScorer):
-    """Scores by the tile's corner and width; else 0.1."""
-
-    def __init__(self, scores: dict[tuple[int, int, int], float]) -> None:
-        self.scores = scores
-
-    def suspicions(self, tiles: np.ndarray, info: Any) -> np.ndarray:
-        return np.array([self.scores.get((x, y, width), 0.1) for x, y, width, _ in info["tiles"]])
 
 
 def opened(shown: list[tuple[int, ...]]) -> list[tuple[int, int]]:

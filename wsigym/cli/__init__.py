@@ -16,7 +16,7 @@ from rich.console import Console
 import wsigym
 from wsigym.errors import WsigymError, WsigymWarning
 
-from . import cohort, demo, listing, run, table
+from . import cohort, demo, listing, run, table, tiles
 
 __all__ = ["app", "main"]
 
@@ -29,6 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(cohort.app, name="cohort")
+app.add_typer(tiles.app, name="tiles")
 for command in (
     demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, run.replay, table.table
 ):  # fmt: skip

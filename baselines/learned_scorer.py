@@ -1,0 +1,102 @@
+"""`tile-scorer:PATH`: a small convolutional network that was trained to tell tumour tiles from others.
+
+`TileNet` sees a tile shrunk to 64 px and the magnification; its output is the probability that the tile is positive.
+Files are safetensors: tensors and a few words on what they were trained on, no code. Needs PyTorch (extra `rl`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from wsigym.envs.policy import Info
+from wsigym.errors import InvalidArgumentError
+
+from .tile_scorers import Scores, Tiles, TileScorer
+
+__all__ = ["INPUT_PX", "LearnedScorer", "TileNet", "as_input", "save_net"]
+
+INPUT_PX = 64
+FORMAT = "wsigym-tile-scorer/1"
+
+
+class TileNet(nn.Module):
+    """Four convolutions, their mean and maximum over the tile, and one layer that also gets the magnification."""
+
+    def __init__(self, magnifications: tuple[float, ...]) -> None:
+        super().__init__()
+        self.magnifications = magnifications
+        layers: list[nn.Module] = []
+        channels = 3
+        for width in (16, 32, 64, 96):
+            layers += [nn.Conv2d(channels, width, 3, stride=2, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
+            channels = width
+        self.features = nn.Sequential(*layers)
+        self.head = nn.Sequential(nn.Linear(2 * channels + len(magnifications), 64), nn.ReLU(), nn.Linear(64, 1))
+
+    def forward(self, tiles: torch.Tensor, level: torch.Tensor) -> torch.Tensor:
+        """float32 (n,) logits of float32 (n, 3, 64, 64) in 0..1 and int64 (n,), the magnification's place."""
+        features = self.features(1 - tiles)  # white glass is 0, as the padding is
+        pooled = torch.cat([features.mean(dim=(2, 3)), features.amax(dim=(2, 3))], dim=1)
+        one_hot = nn.functional.one_hot(level, len(self.magnifications)).float()
+        logits: torch.Tensor = self.head(torch.cat([pooled, one_hot], dim=1))[:, 0]
+        return logits
+
+
+def as_input(tiles: Tiles) -> npt.NDArray[np.uint8]:
+    """uint8 (n, 3, 64, 64) of uint8 (n, height, width, 3): shrunk by area means, channels first."""
+    shrunk = [cv2.resize(tile, (INPUT_PX, INPUT_PX), interpolation=cv2.INTER_AREA) for tile in tiles]
+    return np.stack(shrunk).astype(np.uint8).transpose(0, 3, 1, 2)
+
+
+def save_net(net: TileNet, path: Path, trained_on: Mapping[str, str]) -> None:
+    """Write the network; `trained_on` are words for people. The same network and words give the same bytes."""
+    # One entry, as safetensors writes several in any order.
+    header = {FORMAT: json.dumps({"magnifications": net.magnifications, **trained_on})}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file({name: value.contiguous() for name, value in net.state_dict().items()}, path, header)
+
+
+class LearnedScorer(TileScorer):
+    """The network of a file. Its suspicion is a probability, so that 0.5 and more is a Yes.
+
+    Raises `InvalidArgumentError` if the file is none, or a magnification is asked for that it was not trained on.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        try:
+            with safe_open(path, framework="pt") as file:
+                header = file.metadata() or {}
+                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
+        except (OSError, SafetensorError) as error:
+            raise InvalidArgumentError(f"tile scorer {path}: not readable as safetensors ({error}).") from None
+        if FORMAT not in header:
+            raise InvalidArgumentError(
+                f"tile scorer {path}: its header says nothing of the format {FORMAT}; `wsigym tiles train` makes one."
+            )
+        self._path = path
+        self._net = TileNet(tuple(json.loads(header[FORMAT])["magnifications"]))
+        self._net.load_state_dict(state)
+        self._net.eval()
+
+    def suspicions(self, tiles: Tiles, info: Info) -> Scores:
+        if info["magnification"] not in self._net.magnifications:
+            raise InvalidArgumentError(
+                f"tile scorer {self._path}: asked for {info['magnification']:g}x, trained on "
+                f"{', '.join(f'{value:g}x' for value in self._net.magnifications)}."
+            )
+        level = self._net.magnifications.index(info["magnification"])
+        with torch.inference_mode():
+            pixels = torch.from_numpy(as_input(tiles)).float() / 255
+            logits = self._net(pixels, torch.full((len(tiles),), level))
+            suspicions: Scores = logits.sigmoid().double().numpy()
+        return suspicions

@@ -1,0 +1,122 @@
+"""What a scorer's suspicions are worth: the probability that a tile is positive, learned on validation slides.
+
+    calibrate("stain-density", make_scorer("stain-density"), cohort, split="val").save(Path("calibration.json"))
+
+Isotonic regression at each magnification (Zadrozny and Elkan, KDD 2002): the best fit that never falls as the score
+rises. Calibrated numbers can be held against each other across magnifications, raw ones can not. Reads references: it
+makes a policy, and is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from wsigym.cohorts import Cohort
+from wsigym.cohorts.exploration import exploration_references
+from wsigym.envs.exploration import MAGNIFICATIONS, ExplorationEnv
+from wsigym.errors import InvalidArgumentError
+
+from .tile_policies import ScoreTiles
+from .tile_scorers import TileScorer
+
+__all__ = ["MISSED", "Calibration", "calibrate"]
+
+FORMAT = "wsigym-tile-calibration/1"
+
+MISSED = 0.05
+"""The threshold of a search is the probability below which this share of the positive tiles above the last
+magnification lies: what it leaves unopened when it stops costs about as much."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Of one scorer. `curves` has for each magnification (as text) the corners of a rising line: scores, probabilities.
+
+    `threshold` is the probability of the best open node at which a search stops.
+    """
+
+    scorer: str
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    threshold: float
+
+    def probability(self, scores: npt.NDArray[np.float64], magnification: float) -> npt.NDArray[np.float64]:
+        """float64 (n,): how likely tiles of these scores (n,) are positive."""
+        key = f"{magnification:g}"
+        if key not in self.curves:
+            raise InvalidArgumentError(
+                f"the calibration of {self.scorer} knows {', '.join(self.curves)}x, and was asked for {key}x."
+            )
+        return np.interp(scores, *self.curves[key])
+
+    def save(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Calibration:
+        """Raises `InvalidArgumentError` where the file is none."""
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            if content.pop("format") != FORMAT:
+                raise ValueError(f"its format is not {FORMAT}")
+            return cls(**content)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise InvalidArgumentError(
+                f"calibration {path}: not readable ({error}); `wsigym tiles calibrate` makes one."
+            ) from None
+
+
+def calibrate(
+    name: str,
+    scorer: TileScorer,
+    cohort: Cohort,
+    *,
+    split: str | None = "val",
+    magnifications: Sequence[float] = MAGNIFICATIONS,
+    tile_px: int = 128,
+    progress: Callable[[int, int], None] | None = None,
+) -> Calibration:
+    """Score every tile with tissue of a split with the scorer called `name`, and fit its probabilities.
+
+    Raises `InvalidArgumentError` where no tile above the last magnification is positive.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    references = exploration_references(cohort, split)
+    scores: list[list[float]] = [[] for _ in magnifications]
+    labels: list[list[bool]] = [[] for _ in magnifications]
+    with ExplorationEnv(
+        cohort, split, budget="K=all", magnifications=magnifications, tile_px=tile_px, page_size=256
+    ) as env:
+        for done, (slide_id, reference) in enumerate(references.items(), 1):
+            policy = ScoreTiles(scorer)
+            observation, info = env.reset(seed=0, options={"slide_id": slide_id})
+            policy.reset(observation, info)
+            over = False
+            while not over:
+                observation, _, over, _, info = env.step(policy.act(observation, info))
+            positives = reference.positives(info["grid"])
+            for level, row, column, suspicion, _ in info["viewed"]:
+                scores[level].append(suspicion)
+                labels[level].append(bool(positives[level][row, column]))
+            if progress:
+                progress(done, len(references))
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    chances: list[float] = []
+    for level, magnification in enumerate(magnifications):
+        fit = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores[level], labels[level])
+        curves[f"{magnification:g}"] = fit.X_thresholds_.tolist(), fit.y_thresholds_.tolist()
+        if level < len(magnifications) - 1:
+            chances += fit.predict(scores[level])[np.array(labels[level], bool)].tolist()
+    if not chances:
+        raise InvalidArgumentError(
+            f"cohort {cohort.name!r}, split {split or 'any'}: no tile above {magnifications[-1]:g}x is positive, "
+            "so that there is nothing to calibrate on."
+        )
+    return Calibration(name, curves, float(np.quantile(chances, MISSED)))

@@ -1,0 +1,76 @@
+"""Calibration of a scorer, and the search that lives on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tile_player import Scripted, play
+from tumour_builder import TILE_PX, build_tumour_cohort
+
+from wsigym.baselines import make_policy
+from wsigym.baselines.registry import EXPLORATION
+from wsigym.baselines.tile_calibration import Calibration, calibrate
+from wsigym.baselines.tile_policies import Adaptive
+from wsigym.baselines.tile_scorers import StainDensity
+from wsigym.cohorts import Cohort
+from wsigym.errors import InvalidArgumentError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tumour_cohort(tmp_path_factory.mktemp("tumours"))
+
+
+def test_more_stain_is_more_likely_tumour_here(folder: Path, tmp_path: Path) -> None:
+    found = calibrate("stain-density", StainDensity(), Cohort.load(folder), split=None, tile_px=TILE_PX)
+    assert list(found.curves) == ["2.5", "10", "40"]
+    for magnification in (2.5, 10, 40):
+        rising = found.probability(np.linspace(0, 1, 50), magnification)
+        assert (np.diff(rising) >= 0).all()
+        assert rising[0] < 0.1
+        assert rising[-1] > 0.9
+    assert 0 < found.threshold <= 1
+    found.save(tmp_path / "deep" / "calibration.json")
+    assert Calibration.load(tmp_path / "deep" / "calibration.json").threshold == found.threshold
+    policy = make_policy(f"adaptive:{tmp_path / 'deep' / 'calibration.json'}", EXPLORATION)
+    _, info = play(folder, policy, schedule="free", budget="tiles=6,3,2")
+    assert info["score"] > 0.1
+    # It stops once the tumour is searched, before the budget of 396 is spent.
+    assert info["tiles_viewed"] < info["tiles_allowed"]
+
+
+def test_it_turns_back_and_stops(folder: Path) -> None:
+    # At 2.5x a score is worth itself, at 10x half of it: raw scores of children would mislead.
+    curves = {"2.5": ([0.0, 1.0], [0.0, 1.0]), "10": ([0.0, 1.0], [0.0, 0.5]), "40": ([0.0, 1.0], [0.0, 1.0])}
+    scores = {(0, 0, 512): 0.9, (512, 0, 512): 0.6, (0, 0, 128): 0.95, (512, 0, 128): 0.7}
+    calibration = Calibration("scripted", curves, threshold=0.4)
+    shown, info = play(folder, Adaptive(Scripted(scores), calibration), schedule="free", budget="tiles=all")
+    pages = [shown[start][:3] for start in range(12, len(shown), 16)]
+    # 0.9; its child of 0.95 is worth 0.475, so back to the tile of 0.6; then that child; 0.7 is worth 0.35: stop.
+    assert pages == [(0, 0, 128), (512, 0, 128), (0, 0, 32)]
+    assert info["outcome"] == "scored"
+
+
+def test_a_calibration_that_is_none(tmp_path: Path) -> None:
+    contents: dict[str, Any] = {
+        "text": "no json",
+        "list": "[]",
+        "other": '{"format": "x"}',
+        "short": '{"format": "wsigym-tile-calibration/1"}',
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content)
+        with pytest.raises(InvalidArgumentError, match="wsigym tiles calibrate"):
+            Calibration.load(tmp_path / name)
+    with pytest.raises(InvalidArgumentError, match="asked for 20x"):
+        Calibration("s", {"10": ([0.0], [0.0])}, 0.5).probability(np.zeros(1), 20)
+
+
+def test_nothing_positive_is_nothing_to_calibrate_on(tmp_path: Path, folder: Path) -> None:
+    build_tumour_cohort(tmp_path, [{"slide_id": "negative", "split": "val"}])
+    (tmp_path / "negative.tiff").symlink_to(folder / "negative.tiff")
+    with pytest.raises(InvalidArgumentError, match="nothing to calibrate"):
+        calibrate("stain-density", StainDensity(), Cohort.load(tmp_path), tile_px=TILE_PX)

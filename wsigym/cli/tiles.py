@@ -1,0 +1,101 @@
+"""`wsigym tiles train | calibrate`: the learned scorer of exploration, and what a scorer's suspicions are worth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wsigym.errors import InvalidArgumentError
+
+from .progress import progress_of
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Make tile scorers for evipath/exploration.", no_args_is_help=True, rich_markup_mode=None)
+
+CohortFolder = Annotated[Path, typer.Option("--cohort", help="The cohort's folder.")]
+Out = Annotated[Path, typer.Option(help="The file to write.")]
+TilePx = Annotated[int, typer.Option(help="Side of a tile in pixels, as in the runs that will use it.")]
+Magnifications = Annotated[str, typer.Option(help="Rising, such as 2.5,10,20 for slides scanned at 20x.")]
+AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Allow slide paths that leave the cohort folder.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def train(
+    cohort: CohortFolder,
+    out: Out,
+    split: Annotated[str, typer.Option(help="The slides to learn from.")] = "train",
+    tile_px: TilePx = 128,
+    magnifications: Magnifications = "2.5,10,40",
+    seed: Annotated[int, typer.Option(help="Of the tiles drawn and the network's start.")] = 0,
+    allow_outside: AllowOutside = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a small network on the tumour regions of a split; used as tile-scorer:OUT. Needs the extra rl."""
+    from wsigym.baselines.tile_training import train_tile_scorer
+    from wsigym.cohorts import Cohort
+
+    loaded = Cohort.load(cohort, allow_outside=allow_outside)
+    with progress_of("slides, then epochs") as progress:
+        trained = train_tile_scorer(
+            loaded,
+            out,
+            split=split,
+            magnifications=_numbers(magnifications),
+            tile_px=tile_px,
+            seed=seed,
+            progress=progress,
+        )
+    if as_json:
+        content = {"out": str(out), "slides": trained.slides, "tiles": trained.tiles, "positives": trained.positives}
+        typer.echo(json.dumps(content | {"loss": trained.loss}, indent=2))
+    else:
+        typer.echo(
+            f"{out}: trained on {trained.tiles:,} tiles of {trained.slides} slides, {trained.positives:,} of them "
+            f"positive; loss {trained.loss:.3f}"
+        )
+
+
+@app.command()
+def calibrate(
+    cohort: CohortFolder,
+    out: Out,
+    scorer: Annotated[str, typer.Option(help="Such as stain-density or tile-scorer:PATH.")],
+    split: Annotated[str, typer.Option(help="Slides that the scorer was not trained on.")] = "val",
+    tile_px: TilePx = 128,
+    magnifications: Magnifications = "2.5,10,40",
+    allow_outside: AllowOutside = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn how likely a scorer's suspicions mean tumour; used as adaptive:OUT."""
+    from wsigym.baselines.registry import make_scorer
+    from wsigym.baselines.tile_calibration import calibrate as calibrate_scorer
+    from wsigym.cohorts import Cohort
+
+    loaded = Cohort.load(cohort, allow_outside=allow_outside)
+    with progress_of("slides") as progress:
+        calibration = calibrate_scorer(
+            scorer,
+            make_scorer(scorer),
+            loaded,
+            split=split,
+            magnifications=_numbers(magnifications),
+            tile_px=tile_px,
+            progress=progress,
+        )
+    calibration.save(out)
+    if as_json:
+        typer.echo(json.dumps({"out": str(out), "scorer": scorer, "threshold": calibration.threshold}, indent=2))
+    else:
+        typer.echo(f"{out}: {scorer}; a search stops where the best open tile is below {calibration.threshold:.3f}")
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise InvalidArgumentError(f"--magnifications {text}: numbers are needed, such as 2.5,10,40.") from None
