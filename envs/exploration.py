@@ -117,7 +117,8 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
         magnifications: rising by whole factors; (2.5, 10, 20) suits slides scanned at 20x.
         tile_px: side of a tile at each magnification; 1,024 is what the paper's figures imply.
         page_size: tiles a step, 1 to 256 (free: 1 to 32); 1 is the paper's one tile a call.
-        view_px: side of a tile's image; None is `tile_px`, or 36 if that is larger. overview_px: side of the overview. 36 to 8,192.
+        view_px: side of a tile's image, 36 to 8,192; None is `tile_px`, or 36 if that is more.
+        overview_px: side of the overview, 36 to 8,192.
         skip_empty: tiles without tissue are not shown (they stay positives where they overlap); False shows all, as
             the paper says.
         render_mode: "rgb_array" or None.
