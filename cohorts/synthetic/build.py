@@ -8,10 +8,10 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import filelock
@@ -156,38 +156,54 @@ def _make_all(folder: Path, slides: int, seed: int, size_px: int, jobs: int) -> 
         for index in range(slides):
             yield index, make_slide(folder, seed, index, size_px, lambda: None)
         return
-    children: set[subprocess.Popen[str]] = set()
-    stopped = threading.Event()
-
-    def work(index: int) -> tuple[int, Annotations]:
-        if stopped.is_set():
-            raise RuntimeError("stopped")
-        command = [
-            sys.executable,
-            "-m",
-            "wsigym.cohorts.synthetic.worker",
-            str(folder),
-            str(seed),
-            str(index),
-            str(size_px),
-        ]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        children.add(child)
-        output, errors = child.communicate()
-        children.discard(child)
-        if child.returncode:
-            raise WsigymError(f"making slide {index} failed: {errors.strip()[-2000:] or child.returncode}")
-        return index, Annotations(**json.loads(output))
-
+    waiting = iter(range(slides))
+    children: list[subprocess.Popen[str]] = []
     pool = ThreadPoolExecutor(jobs)
     try:
-        pending = {pool.submit(work, index) for index in range(slides)}
-        while pending:
-            done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
+        children.extend(_worker(folder, seed, size_px) for _ in range(jobs))
+        running = {
+            pool.submit(_ask, child, index): child for child, index in zip(children, islice(waiting, jobs), strict=True)
+        }
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                child = running.pop(future)
                 yield future.result()
+                for index in islice(waiting, 1):
+                    running[pool.submit(_ask, child, index)] = child
     finally:
-        stopped.set()
-        for child in list(children):
+        for child in children:
             child.terminate()
         pool.shutdown(cancel_futures=True)
+        for child in children:
+            child.communicate()
+
+
+def _worker(folder: Path, seed: int, size_px: int) -> subprocess.Popen[str]:
+    """A process that makes the slides it is asked for; it finds modules where this one does."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "wsigym.cohorts.synthetic.worker", str(folder), str(seed), str(size_px)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+
+
+def _ask(child: subprocess.Popen[str], index: int) -> tuple[int, Annotations]:
+    """Have a worker make slide `index`, and wait for what is annotated on it."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stderr is not None
+    try:
+        print(index, file=child.stdin, flush=True)
+        answer = child.stdout.readline()
+    except BrokenPipeError:
+        answer = ""
+    if not answer:
+        failure = WsigymError(
+            f"making slide {index} failed: {child.stderr.read().strip()[-2000:] or 'no reason given'}"
+        )
+        failure.bad_input = False
+        raise failure
+    return index, Annotations(**json.loads(answer))

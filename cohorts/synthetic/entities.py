@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CATEGORIES", "CYTOLOGY", "ENTITIES", "FOCI", "HOSTS", "NESTS", "Entity", "of_category"]
+__all__ = ["CATEGORIES", "CYTOLOGY", "ENTITIES", "FOCI", "HOSTS", "NESTS", "WITHIN", "Entity", "of_category"]
 
 CATEGORIES = ("benign", "inflammatory", "in situ", "malignant")
 """The closed list of categories of a path."""
@@ -415,6 +415,23 @@ NESTS = {
 }
 """What a nest looks like at 10x; {cytology} is filled from the entity's main kind."""
 
+WITHIN = {
+    "bland-nests": "among packed round nests",
+    "cribriform": "in a sieve-like sheet",
+    "crowded-glands": "between crowded glands",
+    "cuff": "in a perivascular cuff",
+    "duct-cribriform": "in a bridged widened duct",
+    "duct-solid": "inside a stuffed duct",
+    "files": "among single-file cords",
+    "follicle": "in a lymphoid follicle",
+    "granuloma": "in a granuloma",
+    "lobule": "in a tight lobule",
+    "nests": "among small cell islands",
+    "solid": "within a solid sheet",
+    "trabeculae": "between thick plates",
+}
+"""Where a focus lies, by the kind of its nest."""
+
 FOCI = {
     "pleomorphic": (
         "Cluster of about {count} large bizarre nuclei with coarse chromatin",
@@ -467,7 +484,7 @@ FOCI = {
     ),
     "giant-cell": (
         "Multinucleated giant cell with a wreath of about {count} nuclei",
-        "Langhans-type giant cell, {count} nuclei around a pink body",
+        "Langhans-type giant cell, some {count} nuclei around a pink body",
     ),
     "abscess": (
         "Microabscess of fragmented dark neutrophil nuclei",

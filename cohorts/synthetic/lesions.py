@@ -15,7 +15,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from .entities import CYTOLOGY, ENTITIES, FOCI, HOSTS, NESTS, Entity, of_category
+from .entities import CYTOLOGY, ENTITIES, FOCI, HOSTS, NESTS, WITHIN, Entity, of_category
 from .patterns import Area, cords, cribriform, gland, glands, islands, scatter, sheet, vessel
 from .scene import GRID, MAP, NORMAL, Scene, Shape
 from .shapes import Points, along, blob, bounds, hex_points, scaled
@@ -86,7 +86,7 @@ class Wording:
         return text
 
 
-_CRUSHED_NEST, _CRUSHED_FOCUS = 0.40, 0.35
+_CRUSHED_NEST, _CRUSHED_FOCUS = 0.45, 0.45
 """How often a lesion and a nest hold a crush artefact, which is darker than the target and has no nuclei."""
 
 _LAYOUTS: tuple[tuple[tuple[str, ...], ...], ...] = (
@@ -128,17 +128,13 @@ def plan_lesions(scene: Scene, organ: str, category: str, scale: float) -> list[
 
 def _entity(rng: np.random.Generator, organ: str, category: str, others: list[Lesion]) -> Entity:
     """The first lesion is of the slide's category; a further one is another diagnosis half of the time."""
-    if others and rng.random() < 0.5:
-        known = {lesion.entity.diagnosis for lesion in others}
-        rest = [
-            e
-            for e in ENTITIES[organ]
-            if e.diagnosis not in known and (category == "malignant" or e.category != "malignant")
-        ]
-        return rest[rng.integers(len(rest))]
     if others:
-        return others[0].entity
-    options = of_category(organ, category) or of_category(organ, "benign")
+        known = {lesion.entity.diagnosis for lesion in others}
+        rest = [entity for entity in ENTITIES[organ] if entity.diagnosis not in known]
+        if category != "malignant":
+            rest = [entity for entity in rest if entity.category != "malignant"]
+        return rest[rng.integers(len(rest))] if rest and rng.random() < 0.5 else others[0].entity
+    options = of_category(organ, category) or of_category(organ, "malignant")
     return options[rng.integers(len(options))]
 
 
@@ -251,10 +247,7 @@ def _plan_foci(scene: Scene, entity: Entity, nest: Nest, plan: str, scale: float
         radius = size if i == 0 else rng.uniform(125, 172) * scale
         focus = _plan_focus(scene, nest, name, _count(rng, name, radius), radius, circles)
         if focus:
-            focus.finding = wording.choose(
-                [text.format(count=_spelled(focus.count)) for text in FOCI[name]], float(np.ptp(focus.outline[:, 0]))
-            )
-            focus.finding = focus.finding[0].upper() + focus.finding[1:]
+            focus.finding = wording.choose(_high(nest, focus), float(np.ptp(focus.outline[:, 0])))
         model = focus
     distractors = ["lymphocytes"] * int(rng.integers(1, 3))
     if rng.random() < _CRUSHED_FOCUS:
@@ -271,7 +264,7 @@ def _plan_foci(scene: Scene, entity: Entity, nest: Nest, plan: str, scale: float
 def _count(rng: np.random.Generator, name: str, radius: float) -> int:
     area = np.pi * radius**2
     if name == "pleomorphic":
-        return max(4, round(area / 2900 / 5) * 5)
+        return max(4, round(area / 2525 / 5) * 5)
     if name == "giant-cell":
         return int(rng.integers(10, 17))
     return int(rng.integers(3, 7))
@@ -331,6 +324,13 @@ def _mid(entity: Entity, nest: Nest) -> list[str]:
             else:
                 sentences.append(sentence)
     return sentences
+
+
+def _high(nest: Nest, focus: Focus) -> list[str]:
+    """Candidate sentences for 40x, half of them with what lies around."""
+    plain = [text.format(count=_spelled(focus.count)) for text in FOCI[focus.name]]
+    plain = [text[0].upper() + text[1:] for text in plain]
+    return plain + [f"{text}, {WITHIN[nest.name]}" for text in plain]
 
 
 # Drawing -----------------------------------------------------------------------------------------------------------
@@ -422,7 +422,7 @@ def _draw_nest(scene: Scene, entity: Entity, nest: Nest) -> None:
         case "lymphocytes":
             scatter(scene, area, "lymphocyte", rng.uniform(2500, 7000))
         case "crush":
-            _crush(scene, nest.outline, rng.uniform(74, 96))
+            _crush(scene, nest.outline, rng.uniform(82, 106))
         case "solid":
             scene.paint(nest.outline, 58, 22)
             sheet(scene, area, kind, spacing)
@@ -523,7 +523,7 @@ def _draw_focus(scene: Scene, entity: Entity, focus: Focus) -> None:
         case "lymphocytes":
             sheet(scene, area, "lymphocyte", 36)
         case "crush":
-            _crush(scene, focus.outline, rng.uniform(100, 128))
+            _crush(scene, focus.outline, rng.uniform(110, 134))
         case "pleomorphic":
             scene.paint(focus.outline, 60, 30)
             sheet(scene, area, "pleomorphic", 54, drop=0.0)

@@ -23,7 +23,7 @@ def lay_out(scene: Scene, organ: str) -> None:
     n = scene.side // MAP
     used = scene.size / MAP
     rows, columns = np.mgrid[0:n, 0:n].astype(np.float32)
-    ragged = fractal(rng, n, n / 5, 5)
+    ragged = fractal(rng, n, n / 5, 4)
     field = np.full((n, n), -1.0, np.float32)
     for x, y, radius_x, radius_y, angle in _pieces(rng):
         u, v = columns - x * used, rows - y * used
@@ -31,10 +31,10 @@ def lay_out(scene: Scene, organ: str) -> None:
         distance = (
             (np.abs(u * c + v * s) / (radius_x * used)) ** 3 + (np.abs(v * c - u * s) / (radius_y * used)) ** 3
         ) ** (1 / 3)
-        field = np.maximum(field, 1 - distance + 0.10 * ragged)
+        field = np.maximum(field, 1 - distance + 0.09 * ragged)
     margin = np.minimum.reduce([columns, rows, used - 1 - columns, used - 1 - rows]) / used
     field = np.minimum(field, (margin - 0.018) * 12)
-    scene.tissue = np.clip(field * 6, -1, 1).astype(np.float32)
+    scene.tissue = np.clip(field * 14, -1, 1).astype(np.float32)
     scene.angle = ((0.9 * fractal(rng, n, n / 3, 3)) % np.pi).astype(np.float32)
     grid = cv2.resize(scene.tissue, scene.owner.shape[::-1], interpolation=cv2.INTER_LINEAR)
     scene.owner[:] = (np.asarray(grid) > 0.02).astype(np.uint8) * NORMAL
@@ -120,7 +120,7 @@ def _vessels(scene: Scene, area: Area, count: float, radius: tuple[float, float]
         centre = rng.uniform(area.box[:2], area.box[2:])
         size = rng.uniform(*radius)
         ring = blob(rng, (float(centre[0]), float(centre[1])), size * 1.6, size * 1.6)
-        if scene.within(ring, area.owner):
+        if scene.within(ring, area.owner) and scene.free(ring).all():
             vessel(
                 scene,
                 (float(centre[0]), float(centre[1])),
@@ -203,8 +203,8 @@ def _lung(scene: Scene, area: Area) -> None:
 def _prostate(scene: Scene, area: Area) -> None:
     scene.eosin += 34
     glands(
-        scene, area, "columnar", pitch=640, gap=170, lumen=0.76, keep=0.82, spacing=21, eosin=58, haematoxylin=10,
-        basal=0.62, scallop=0.30, myoepithelium=True, content=(0, 0), ragged=0.03,
+        scene, area, "columnar", pitch=640, gap=170, lumen=0.70, keep=0.82, spacing=21, eosin=58, haematoxylin=10,
+        basal=0.35, scallop=0.30, myoepithelium=True, content=(0, 0), ragged=0.03,
     )  # fmt: skip
     _vessels(scene, area, 20, (30, 80))
     scatter(scene, area, "spindle", 2100, aligned=True)
@@ -265,7 +265,7 @@ def _skin(scene: Scene, area: Area) -> None:
 
 def _liver(scene: Scene, area: Area) -> None:
     rng = scene.rng
-    scene.eosin += -8
+    scene.eosin -= 42
     for i, centre in enumerate(hex_points(rng, area.box, 1500, 0.16)):
         spot = (float(centre[0]), float(centre[1]))
         if i % 3 == 0:
@@ -274,7 +274,7 @@ def _liver(scene: Scene, area: Area) -> None:
                 vessel(scene, spot, rng.uniform(60, 100), 9, blood=rng.random() < 0.5)
             continue
         portal = blob(rng, spot, rng.uniform(170, 260), rng.uniform(140, 220), rough=0.22)
-        if rng.random() < 0.5 or not scene.within(portal, NORMAL):
+        if not scene.within(portal, NORMAL):
             continue
         scene.claim(portal, 252)
         scene.paint(portal, 96, 6)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .scene import Scene, SoftMap
-from .shapes import Points, along, blob, bounds, cells, hex_points, scaled
+from .shapes import Points, along, blob, bounds, cells, hex_points, resampled, scaled, smoothed
 
 __all__ = [
     "Area",
@@ -100,6 +100,7 @@ def gland(
     nuclei stand from the base as a share of the epithelium, `scallop` the folding of the luminal edge.
     """
     rng = scene.rng
+    outline = resampled(outline, 40)
     scene.fill(outline, eosin, haematoxylin, rim_eosin=130, rim_px=3)
     if lumen > 0.05:
         centre = outline.mean(0)
@@ -108,7 +109,7 @@ def gland(
         for wave in (3, 5, 7, 9) if scallop else (2, 3):
             radius += (scallop or 0.05) * lumen * rng.normal(0, 0.6) * np.cos(wave * theta + rng.uniform(0, 6.3))
         inner = centre + (outline - centre) * np.clip(radius, 0.05, 0.92)[:, None]
-        scene.fill(inner.astype(np.float32), content[0], content[1])
+        scene.fill(smoothed(inner.astype(np.float32), 1), content[0], content[1])
     for layer in range(layers):
         depth = basal + layer * (0.9 - basal) / max(1, layers) if layers > 1 else basal
         ring = scaled(outline, 1 - (1 - lumen) * depth)
@@ -116,7 +117,7 @@ def gland(
         points += rng.normal(0, 1.5 + 1.5 * (layers > 1), points.shape).astype(np.float32)
         scene.nuclei(kind, points, angle + rng.normal(0, 0.18, len(angle)).astype(np.float32))
     if myoepithelium:
-        points, angle = along(rng, scaled(outline, 1.02), 64)
+        points, angle = along(rng, scaled(outline, 1.03), 84)
         scene.nuclei("spindle", points, angle + np.float32(np.pi / 2))
 
 
@@ -235,7 +236,7 @@ def fat(scene: Scene, area: Area, *, pitch: float = 270, where: SoftMap | None =
     for seed, cell in cells(rng, area.box, pitch, 0.25):
         if where is not None and scene.sample(where, seed[None])[0] < 0.5:
             continue
-        if scene.within(cell, area.owner) and scene.free(cell).all():
+        if scene.clear(cell, area.owner) and scene.free(scaled(cell, 0.8)).all():
             outline = scaled(cell, 1 - rng.uniform(5, 11) / float(np.hypot(*(cell - seed).T).mean()))
             scene.fill(outline, 0, 0)
             if rng.random() < 0.35:
@@ -247,15 +248,16 @@ def airspaces(scene: Scene, area: Area, *, pitch: float, septum: float) -> None:
     """Alveoli: wide air spaces between thin septa, with flat nuclei in the septa and a few macrophages inside."""
     rng = scene.rng
     for seed, cell in cells(rng, area.box, pitch, 0.3):
-        if not scene.within(cell, area.owner):
+        if not scene.clear(cell, area.owner) or not scene.free(scaled(cell, 0.8)).all():
             continue
         radius = float(np.hypot(*(cell - seed).T).mean())
         outline = scaled(cell, 1 - septum * rng.uniform(0.6, 1.3) / 2 / radius)
-        wave = 1 + 0.02 * rng.normal(0, 1, (len(outline), 1))
-        outline = (seed + (outline - seed) * wave).astype(np.float32)
+        outline = smoothed(resampled(outline, 30) + rng.normal(0, 0.025 * radius, (30, 2)).astype(np.float32))
         scene.fill(outline, 0, 0)
-        points, angle = along(rng, scaled(outline, 1.0 + septum * 0.3 / radius), 48, 0.6)
-        some = rng.random(len(points)) < 0.62
+        points, angle = along(rng, scaled(outline, 1.0 + septum * 0.35 / radius), 62, 0.5)
+        inside = scene.owners(points) == area.owner
+        points, angle = points[inside], angle[inside]
+        some = rng.random(len(points)) < 0.7
         scene.nuclei("spindle", points[some], angle[some] + np.float32(np.pi / 2))
         scene.nuclei("cuboidal", points[~some][::2])
         if rng.random() < 0.4:

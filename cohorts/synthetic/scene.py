@@ -155,6 +155,12 @@ class Scene:
         probe = np.vstack([outline[:: max(1, len(outline) // 8)], outline.mean(0, keepdims=True)])
         return bool((self.owners(probe.astype(np.float32)) == number).all())
 
+    def clear(self, outline: Points, number: int) -> bool:
+        """True if the centre belongs to `number` and the corners to it or to glass: what may be cut by the edge."""
+        owners = self.owners(outline[:: max(1, len(outline) // 8)])
+        centre = self.owners(outline.mean(0, keepdims=True))
+        return bool((centre == number).all() and np.isin(owners, (0, number)).all())
+
     def nuclei(self, kind: str, points: Points, angle: NDArray[np.float32] | None = None) -> None:
         """Add nuclei of `kind` at `points`, turned to `angle` (radians; random if None)."""
         count = len(points)

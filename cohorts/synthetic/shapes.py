@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import Voronoi
 
-__all__ = ["Points", "along", "blob", "bounds", "cells", "hex_points", "scaled", "smoothed"]
+__all__ = ["Points", "along", "blob", "bounds", "cells", "hex_points", "resampled", "scaled", "smoothed"]
 
 Points = NDArray[np.float32]
+Angles = NDArray[np.float32]
 
 
 def blob(
@@ -88,13 +89,29 @@ def cells(
             yield seed, smoothed(outline)
 
 
-def along(rng: np.random.Generator, outline: Points, spacing: float, jitter: float = 0.15) -> tuple[Points, Points]:
-    """Points each `spacing` px along a closed outline, and the outward-ish angle (radians) of each from the mean."""
-    closed = np.vstack([outline, outline[:1]])
-    length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(closed, axis=0).T))])
+def along(rng: np.random.Generator, outline: Points, spacing: float, jitter: float = 0.15) -> tuple[Points, Angles]:
+    """Points each `spacing` px along a closed outline, and the direction across the outline at each (radians)."""
+    x, y, length = _walk(outline)
     count = max(3, int(length[-1] / spacing))
     where = (np.arange(count) + rng.uniform(0, 1) + rng.normal(0, jitter, count)) * (length[-1] / count)
     where %= length[-1]
-    x, y = np.interp(where, length, closed[:, 0]), np.interp(where, length, closed[:, 1])
-    centre = outline.mean(0)
-    return np.stack([x, y], 1).astype(np.float32), np.arctan2(y - centre[1], x - centre[0]).astype(np.float32)
+    reach = spacing / 2
+    ahead, behind = (where + reach) % length[-1], (where - reach) % length[-1]
+    dx = np.interp(ahead, length, x) - np.interp(behind, length, x)
+    dy = np.interp(ahead, length, y) - np.interp(behind, length, y)
+    points = np.stack([np.interp(where, length, x), np.interp(where, length, y)], 1)
+    return points.astype(np.float32), (np.arctan2(dy, dx) + np.pi / 2).astype(np.float32)
+
+
+def resampled(outline: Points, count: int) -> Points:
+    """The closed outline with `count` points at equal distances."""
+    x, y, length = _walk(outline)
+    where = np.linspace(0, length[-1], count, endpoint=False)
+    return np.stack([np.interp(where, length, x), np.interp(where, length, y)], 1).astype(np.float32)
+
+
+def _walk(outline: Points) -> tuple[Angles, Angles, Angles]:
+    """x and y of a closed outline, and how far along it each point lies."""
+    closed = np.vstack([outline, outline[:1]])
+    length = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(closed, axis=0).T))])
+    return closed[:, 0], closed[:, 1], length.astype(np.float32)

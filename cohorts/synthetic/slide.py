@@ -20,7 +20,7 @@ from .pyramid import MPP, write_slide
 from .scene import Scene, Stain
 from .shapes import Points, bounds
 
-__all__ = ["MAGNIFICATIONS", "Annotations", "Source", "make_slide", "source_of"]
+__all__ = ["MAGNIFICATIONS", "Annotations", "Source", "draw_slide", "make_slide", "source_of"]
 
 MAGNIFICATIONS = (2.5, 10, 40)
 
@@ -38,6 +38,9 @@ _MAIN_CATEGORIES = (
     "malignant",
 )
 """Main categories of patients in turn."""
+
+_SLIDES_OF = (1, 1, 1, 2, 2, 3)
+"""How many slides six patients in turn have, in random order. So six slides come from three patients or more."""
 
 _PATIENT, _SLIDE, _COHORT = 1, 2, 3
 """Which random stream a seed is for."""
@@ -80,14 +83,15 @@ def source_of(seed: int, index: int) -> Source:
     """Patient, organ, split and category of slide `index`; they do not depend on how many slides are made."""
     patient, first = 0, 0
     while True:
-        rng = np.random.default_rng([seed, _PATIENT, patient])
-        count = int(rng.choice([1, 2, 3], p=[0.35, 0.35, 0.30]))
+        group, place = divmod(patient, len(_SLIDES_OF))
+        count = int(np.random.default_rng([seed, _COHORT, group, 0]).permutation(_SLIDES_OF)[place])
         if index < first + count:
             break
         patient, first = patient + 1, first + count
-    order = np.random.default_rng([seed, _COHORT, patient // len(ORGANS)]).permutation(sorted(ORGANS))
+    order = np.random.default_rng([seed, _COHORT, patient // len(ORGANS), 1]).permutation(sorted(ORGANS))
     organ = str(order[patient % len(ORGANS)])
     category = _MAIN_CATEGORIES[patient % len(_MAIN_CATEGORIES)]
+    rng = np.random.default_rng([seed, _SLIDE, index, 1])
     if index > first and rng.random() < 0.2:
         category = str(rng.choice(["benign", "inflammatory"]))
     return Source(
@@ -98,13 +102,14 @@ def source_of(seed: int, index: int) -> Source:
 def make_slide(folder: Path, seed: int, index: int, size_px: int, check: Callable[[], None]) -> Annotations:
     """Write slide `index` into the cohort `folder` and return its annotations; `check` may raise to stop."""
     source = source_of(seed, index)
-    scene, annotations = _draw(source, seed, size_px)
+    scene, annotations = draw_slide(source, seed, size_px)
     write_slide(folder / source.manifest()["path"], scene, check)
     (folder / "regions" / f"{source.slide_id}.geojson").write_text(json.dumps(annotations.regions), encoding="utf-8")
     return annotations
 
 
-def _draw(source: Source, seed: int, size_px: int) -> tuple[Scene, Annotations]:
+def draw_slide(source: Source, seed: int, size_px: int) -> tuple[Scene, Annotations]:
+    """The scene of a slide, ready to render, and what is annotated on it."""
     rng = np.random.default_rng([seed, _SLIDE, source.index])
     scene = Scene(size_px, rng, _stain(np.random.default_rng([seed, _PATIENT, source.patient, 1])))
     scale = float((size_px / 8192) ** (0.75 if size_px < 8192 else 0.5))

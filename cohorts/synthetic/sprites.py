@@ -43,7 +43,7 @@ KINDS = (
     Kind("spindle", 50, 9, 138, rim=8, clump=10, irregular=0.10, spread=0.22),
     Kind("columnar", 36, 19, 130),
     Kind("cuboidal", 30, 27, 122, nucleoli=1),
-    Kind("hepatocyte", 30, 29, 112, rim=28, clump=14, nucleoli=1, cell=50, cell_eosin=112),
+    Kind("hepatocyte", 30, 29, 112, rim=28, clump=14, nucleoli=1, cell=46, cell_eosin=116),
     Kind("squamous", 38, 29, 112, nucleoli=1, cell=38, cell_eosin=98),
     Kind("plasma", 26, 23, 150, clump=28, clump_px=3, cell=22, cell_eosin=84),
     Kind("bland", 34, 30, 120, rim=16, clump=12, cell=34, cell_eosin=70),

@@ -27,6 +27,9 @@ ORIENTATIONS = 4
 
 PERIOD = 1408
 
+_SHRINK = 8
+"""Coarse noise is made on a grid this much coarser."""
+
 
 @dataclass(frozen=True)
 class Textures:
@@ -57,36 +60,34 @@ def textures() -> Textures:
     )
 
 
-def _frequencies() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    fy = fft.fftfreq(PERIOD).astype(np.float32)[:, None]
-    fx = fft.rfftfreq(PERIOD).astype(np.float32)[None, :]
-    return fx, fy
-
-
-def _filtered(rng: np.random.Generator, exponent: NDArray[np.float32]) -> NDArray[np.float32]:
-    """White noise through the spectral filter exp(-exponent), scaled to unit variance."""
-    noise = rng.standard_normal((PERIOD, PERIOD), dtype=np.float32)
-    out = fft.irfft2(fft.rfft2(noise) * np.exp(-exponent), s=(PERIOD, PERIOD)).astype(np.float32)
-    out -= out.mean()
+def _filtered(rng: np.random.Generator, along: float, across: float, angle: float, period: int) -> NDArray[np.float32]:
+    """Tileable noise of unit variance, blurred by `along` px in the direction `angle` and by `across` px across it."""
+    fy = fft.fftfreq(period).astype(np.float32)[:, None]
+    fx = fft.rfftfreq(period).astype(np.float32)[None, :]
+    u = fx * np.cos(angle) + fy * np.sin(angle)
+    v = fy * np.cos(angle) - fx * np.sin(angle)
+    gain = np.exp((-2 * np.pi**2) * ((along * u) ** 2 + (across * v) ** 2), dtype=np.float32)
+    spectrum = rng.standard_normal((*gain.shape, 2), dtype=np.float32).view(np.complex64)[..., 0] * gain
+    spectrum[0, 0] = 0
+    out = fft.irfft2(spectrum, s=(period, period)).astype(np.float32)
     return np.asarray(out / out.std(), dtype=np.float32)
 
 
 def _smooth(rng: np.random.Generator, sigma: float) -> NDArray[np.float32]:
-    fx, fy = _frequencies()
-    return _filtered(rng, (2 * np.pi**2 * sigma**2 * (fx**2 + fy**2)).astype(np.float32))
-
-
-def _streaks(rng: np.random.Generator, angle: float, along: float, across: float) -> NDArray[np.float32]:
-    fx, fy = _frequencies()
-    u = fx * np.cos(angle) + fy * np.sin(angle)
-    v = -fx * np.sin(angle) + fy * np.cos(angle)
-    return _filtered(rng, (2 * np.pi**2 * ((along * u) ** 2 + (across * v) ** 2)).astype(np.float32))
+    """Noise without direction; coarse noise is made small and enlarged."""
+    if sigma < 2 * _SHRINK:
+        return _filtered(rng, sigma, sigma, 0, PERIOD)
+    small = _filtered(rng, sigma / _SHRINK, sigma / _SHRINK, 0, PERIOD // _SHRINK)
+    around = np.pad(small, 2, mode="wrap")
+    big = cv2.resize(around, None, fx=_SHRINK, fy=_SHRINK, interpolation=cv2.INTER_CUBIC)
+    edge = 2 * _SHRINK
+    return np.asarray(big[edge : edge + PERIOD, edge : edge + PERIOD], dtype=np.float32)
 
 
 def _fibres(rng: np.random.Generator, angle: float) -> NDArray[np.uint8]:
     """Wavy collagen: fibrils inside bundles, with pale clefts between the bundles."""
-    bundles = _streaks(rng, angle, 90, 9)
-    fibrils = _streaks(rng, angle, 50, 1.8)
+    bundles = _filtered(rng, 90, 9, angle, PERIOD)
+    fibrils = _filtered(rng, 50, 1.8, angle, PERIOD)
     value = 1.0 + 0.16 * fibrils + 0.20 * bundles
     value -= 0.55 * np.clip(-bundles - 1.0, 0, 1.2)
     bend_x, bend_y = 26 * _smooth(rng, 70), 26 * _smooth(rng, 70)

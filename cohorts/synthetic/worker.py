@@ -1,6 +1,7 @@
-"""Makes one slide in a process of its own: `python -m wsigym.cohorts.synthetic.worker FOLDER SEED INDEX SIZE_PX`.
+"""Makes slides in a process of its own: `python -m wsigym.cohorts.synthetic.worker FOLDER SEED SIZE_PX`.
 
-Prints the slide's annotations as JSON. Ends quietly if the parent process dies.
+Reads the number of a slide a line from stdin, makes it, and prints what is annotated on it as a line of JSON. Ends when
+stdin does, or at the next row of blocks once the parent process is gone.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import cv2
 from .slide import make_slide
 
 
-def main(folder: str, seed: str, index: str, size_px: str) -> None:
-    """Make the slide and print what is annotated on it."""
+def main(folder: str, seed: str, size_px: str) -> None:
+    """Serve until stdin ends."""
     parent = os.getppid()
 
     def check() -> None:
@@ -25,8 +26,10 @@ def main(folder: str, seed: str, index: str, size_px: str) -> None:
             sys.exit(1)
 
     cv2.setNumThreads(1)
-    annotations = make_slide(Path(folder), int(seed), int(index), int(size_px), check)
-    sys.stdout.write(json.dumps(dataclasses.asdict(annotations)))
+    for line in sys.stdin:
+        annotations = make_slide(Path(folder), int(seed), int(line), int(size_px), check)
+        sys.stdout.write(json.dumps(dataclasses.asdict(annotations)) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
