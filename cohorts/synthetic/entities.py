@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CATEGORIES", "CYTOLOGY", "ENTITIES", "FOCI", "HOSTS", "NESTS", "WITHIN", "Entity", "of_category"]
+__all__ = ["BESIDE", "CATEGORIES", "CYTOLOGY", "ENTITIES", "FOCI", "HOSTS", "NESTS", "WITHIN", "Entity", "of_category"]
 
 CATEGORIES = ("benign", "inflammatory", "in situ", "malignant")
 """The closed list of categories of a path."""
@@ -414,6 +414,12 @@ NESTS = {
     ),
 }
 """What a nest looks like at 10x; {cytology} is filled from the entity's main kind."""
+
+BESIDE = {
+    "crush": "partly smeared by crush artefact",
+    "lymphocytes": "with a small cluster of lymphocytes",
+}
+"""What else lies in a nest, by the kind of distractor."""
 
 WITHIN = {
     "bland-nests": "among packed round nests",

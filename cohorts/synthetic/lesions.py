@@ -15,7 +15,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from .entities import CYTOLOGY, ENTITIES, FOCI, HOSTS, NESTS, WITHIN, Entity, of_category
+from .entities import BESIDE, CYTOLOGY, ENTITIES, FOCI, HOSTS, NESTS, WITHIN, Entity, of_category
 from .patterns import Area, cords, cribriform, gland, glands, islands, scatter, sheet, vessel
 from .scene import GRID, MAP, NORMAL, Scene, Shape
 from .shapes import Points, along, blob, bounds, hex_points, scaled
@@ -225,7 +225,8 @@ def _plan_nest(
             return None
         spot = (float(lesion.outline[:, 0].mean()), float(lesion.outline[:, 1].mean()))
     circles.append((*spot, max(radius_x, radius_y) * 1.08))
-    outline = _clipped(scene, blob(rng, spot, radius_x, radius_y, rough=0.09))
+    rough = 0.28 if name == "crush" else 0.09
+    outline = _clipped(scene, blob(rng, spot, radius_x, radius_y, rough=rough))
     nest = Nest(outline, name, scene.new_owner(outline), annotated)
     lesion.nests.append(nest)
     return nest
@@ -249,7 +250,7 @@ def _plan_foci(scene: Scene, entity: Entity, nest: Nest, plan: str, scale: float
         if focus:
             focus.finding = wording.choose(_high(nest, focus), float(np.ptp(focus.outline[:, 0])))
         model = focus
-    distractors = ["lymphocytes"] * int(rng.integers(1, 3))
+    distractors = ["lymphocytes"] * int(rng.integers(0, 3))
     if rng.random() < _CRUSHED_FOCUS:
         distractors.insert(0, "crush")
     for name in distractors:
@@ -257,7 +258,8 @@ def _plan_foci(scene: Scene, entity: Entity, nest: Nest, plan: str, scale: float
         spot = _place_in(scene, nest.outline, radius, nest.owner, 0.85, circles)
         if spot:
             circles.append((*spot, radius * 1.05))
-            outline = blob(rng, spot, radius, radius * rng.uniform(0.8, 1.0))
+            rough = 0.28 if name == "crush" else 0.1
+            outline = blob(rng, spot, radius, radius * rng.uniform(0.75, 1.0), rough=rough)
             nest.foci.append(Focus(outline, name, 0, scene.new_owner(outline), annotated=False))
 
 
@@ -305,25 +307,19 @@ def _low(organ: str, lesion: Lesion) -> list[str]:
     mm = f"{max(right - left, bottom - top) / 4000:.2f}".rstrip("0")
     nests = sum(nest.annotated for nest in lesion.nests)
     dense = "a denser spot" if nests == 1 else f"{_spelled(nests)} denser spots"
-    low = lesion.entity.low
-    article = "An" if low[0] in "aeiou" else "A"
+    low = lesion.entity.low[0].upper() + lesion.entity.low[1:]
     return [
-        f"{article} {low}, about {mm} mm across, with {dense}",
-        *(f"{low[0].upper()}{low[1:]} that displaces {host}, {mm} mm wide" for host in HOSTS[organ]),
+        f"{low}, about {mm} mm across, with {dense}",
+        *(f"{low}, replacing {host} over {mm} mm" for host in HOSTS[organ]),
     ]
 
 
 def _mid(entity: Entity, nest: Nest) -> list[str]:
-    """Candidate sentences for 10x."""
-    sentences = []
-    for text in NESTS[nest.name]:
-        for cytology in CYTOLOGY[entity.kind]:
-            sentence = text.format(cytology=cytology)
-            if any(focus.name == "lymphocytes" for focus in nest.foci):
-                sentences.append(sentence + " beside a small lymphocyte cluster")
-            else:
-                sentences.append(sentence)
-    return sentences
+    """Candidate sentences for 10x; what else lies in the nest is added if there is something."""
+    plain = [text.format(cytology=cytology) for text in NESTS[nest.name] for cytology in CYTOLOGY[entity.kind]]
+    there = {focus.name for focus in nest.foci}
+    beside = [text for name, text in BESIDE.items() if name in there]
+    return [f"{text}, {also}" for text in plain for also in beside] or plain
 
 
 def _high(nest: Nest, focus: Focus) -> list[str]:

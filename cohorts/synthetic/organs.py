@@ -230,7 +230,7 @@ def _skin(scene: Scene, area: Area) -> None:
     extra = extra[(scene.owners(extra) == NORMAL) & (scene.sample(basal, extra) > 0.5)]
     scene.nuclei("columnar", extra)
     mask = cv2.resize(epidermis, scene.taken.shape[::-1], interpolation=cv2.INTER_LINEAR)
-    scene.taken[np.asarray(mask) > 0.4] = 1
+    scene.taken[(np.asarray(mask) > 0.4) & (scene.owner == NORMAL)] = 1
     dermis = (depth > 900).astype(np.float32)
     for centre in hex_points(rng, area.box, 1500, 0.3):
         spot = (float(centre[0]), float(centre[1]))

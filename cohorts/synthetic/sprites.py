@@ -77,7 +77,7 @@ KINDS = (
         cell=46,
         cell_eosin=84,
     ),
-    Kind("giant", 128, 96, 166, rim=30, clump=38, clump_px=4, irregular=0.22, spread=0.18, nucleoli=4),
+    Kind("giant", 104, 80, 166, rim=30, clump=38, clump_px=4, irregular=0.22, spread=0.18, nucleoli=4),
     Kind("mitosis", 46, 15, 235, rim=0, clump=12, irregular=0.26, spread=0.12),
     Kind("debris", 13, 11, 205, rim=0, clump=10, irregular=0.2, spread=0.35),
     Kind("histiocyte", 44, 24, 84, rim=30, clump=12, nucleoli=1, cell=40, cell_eosin=92),
