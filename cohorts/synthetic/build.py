@@ -46,8 +46,9 @@ def make_synthetic_cohort(
 
     Slides are 40x (0.25 um/px), `size_px` a side, levels 1/4/16. The same `seed` and `size_px` give the same pixels
     and annotations whatever `jobs` is (processes; default: the CPUs), and slide k is the same however many `slides`
-    are made. `progress(done, total)` is called in this thread after each slide. The cohort is built beside `out` in a
-    hidden folder and renamed at the end; what a killed build leaves there is removed by the next one.
+    are made (with the same versions of numpy, scipy, OpenCV and libjpeg-turbo). `progress(done, total)` is called in
+    this thread after each slide. The cohort is built beside `out` in a hidden folder and renamed at the end; what a
+    killed build leaves there is removed by the next one.
 
     Raises `InvalidArgumentError` if `out` is there and not an empty folder, if another process is building it, or for
     numbers out of range.

@@ -81,7 +81,7 @@ class Wording:
         free = [text for text in order if text not in self._used]
         text = free[0] if free else f"{order[0]}, about {round(width_px / 4)} um wide"
         while text in self._used:
-            text += " as measured"
+            text += ", yet another"
         self._used.add(text)
         return text
 

@@ -22,9 +22,10 @@ from wsigym.cohorts.cohort import Cohort
 from wsigym.cohorts.queries import localization_queries
 from wsigym.cohorts.synthetic import build, cached_cohort, default_cohort, make_synthetic_cohort
 from wsigym.cohorts.synthetic.entities import CATEGORIES
+from wsigym.cohorts.synthetic.lesions import Wording
 from wsigym.cohorts.synthetic.organs import ORGANS
 from wsigym.cohorts.synthetic.slide import Annotations, draw_slide, source_of
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import InvalidArgumentError, WsigymError
 from wsigym.slides import haematoxylin_of
 
 SIZE = 2048
@@ -207,6 +208,14 @@ def test_one_sentence_names_one_kind_of_place(drawn: list[Annotations]) -> None:
     assert several[2.5] == 0
 
 
+def test_wording_never_repeats_itself() -> None:
+    wording = Wording(np.random.default_rng(0))
+    said = [wording.choose(["Dark nest", "Pale nest"], 400) for _ in range(5)]
+    assert set(said[:2]) == {"Dark nest", "Pale nest"}
+    assert said[2].endswith("nest, about 100 um wide")  # 400 px of 0.25 um
+    assert len(set(said)) == 5
+
+
 def test_sentences_vary(drawn: list[Annotations]) -> None:
     for magnification in (2.5, 10, 40):
         said = [text for a in drawn for text in {n["finding"] for n in a.nodes if n["magnification"] == magnification}]
@@ -310,6 +319,16 @@ def test_a_worker_ends_when_its_parent_dies(tmp_path: Path) -> None:
         before = now
         time.sleep(2)
     assert now < 2 * 6_000_000  # two whole slides are about 18 MB
+
+
+def test_a_worker_that_fails_is_not_the_callers_fault() -> None:
+    code = "import sys; input(); sys.exit('no space left on device')"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with child, pytest.raises(WsigymError, match="making slide 7 failed: no space left") as failure:
+        build._ask(child, 7)
+    assert not failure.value.bad_input
 
 
 def test_a_script_without_a_main_guard_may_use_processes(tmp_path: Path) -> None:
