@@ -36,8 +36,6 @@ def write_slide(
             level = pixels if downsample == 1 else cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
             options: dict[str, Any] = {"tile": (tile_px, tile_px), "compression": compression, "metadata": None, **tags}
             options.setdefault("photometric", "rgb" if level.ndim == 3 else "minisblack")
-            if compression == "jpeg":
-                options["photometric"] = "ycbcr"
             if aperio is not None:
                 options["description"] = f"Aperio Image Library v1\r\n{width}x{height} ({tile_px}x{tile_px}){aperio}"
             else:

@@ -38,7 +38,7 @@ def synth(
     except KeyboardInterrupt:
         typer.echo(f"stopped; nothing is left in {out}", err=True)
         raise typer.Exit(1) from None
-    typer.echo(f"{slides} slides in {made}")
+    typer.echo(f"made {made} ({slides} slide{'s' if slides > 1 else ''})")
 
 
 @app.command()
@@ -61,5 +61,7 @@ def check(
         typer.echo("\n".join(str(fault) for fault in faults), err=True)
         typer.echo(f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in {cohort}", err=True)
     else:
-        typer.echo(f"{loaded.name}: {len(loaded.slides)} slides, {len(loaded.nodes)} nodes, {len(loaded.paths)} paths")
+        typer.echo(
+            f"{loaded.name}: {len(loaded.slides)} slide(s), {len(loaded.nodes)} nodes, {len(loaded.paths)} paths"
+        )
     raise typer.Exit(2 if faults else 0)
