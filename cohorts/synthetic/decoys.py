@@ -5,8 +5,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from .lesions import place
 from .patterns import Area, scatter, sheet
+from .planning import place
 from .scene import MAP, Scene
 from .shapes import Points, blob, scaled
 

@@ -1,6 +1,6 @@
 """What a lesion can be: the diagnoses of each organ, and the words for what is drawn.
 
-Nothing here draws. The names of fields, nests and foci are those of `lesions.py`; a phrase says what its pixels show.
+Nothing here draws. The names of fields, nests and foci are those of `drawing.py`; a phrase says what its pixels show.
 """
 
 from __future__ import annotations

@@ -13,9 +13,11 @@ import shapely
 from numpy.typing import NDArray
 
 from .decoys import add_fold, add_pen, draw_aggregate, plan_aggregate
+from .drawing import draw_lesion
 from .entities import Entity
-from .lesions import Focus, Lesion, Nest, draw_lesion, plan_lesions
+from .lesions import Focus, Lesion, Nest
 from .organs import ORGANS, build, lay_out
+from .planning import plan_lesions
 from .pyramid import MPP, write_slide
 from .scene import Scene, Stain
 from .shapes import Points, bounds

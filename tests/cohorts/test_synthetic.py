@@ -22,7 +22,7 @@ from wsigym.cohorts.cohort import Cohort
 from wsigym.cohorts.queries import localization_queries
 from wsigym.cohorts.synthetic import build, cached_cohort, default_cohort, make_synthetic_cohort
 from wsigym.cohorts.synthetic.entities import CATEGORIES
-from wsigym.cohorts.synthetic.lesions import Wording
+from wsigym.cohorts.synthetic.findings import Wording
 from wsigym.cohorts.synthetic.organs import ORGANS
 from wsigym.cohorts.synthetic.slide import Annotations, draw_slide, source_of
 from wsigym.errors import InvalidArgumentError, WsigymError
