@@ -8,7 +8,7 @@ Loading reads text only, so it is quick for thousands of slides; slides open whe
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,9 +22,6 @@ from .models import SPLITS, DiagnosticPath, Manifest, Node, SlideEntry
 from .regions import Region, read_regions
 
 __all__ = ["Cohort"]
-
-OPEN_SLIDES = 64
-"""Slides that a cohort keeps open: each holds a file handle, and a process may have about a thousand."""
 
 
 class Cohort:
@@ -52,7 +49,7 @@ class Cohort:
         self._index_of = {entry.slide_id: index for index, entry in enumerate(manifest.slides)}
         self._slide_lines = tuple(slide_lines)
         self._node_lines = tuple(line for line, _ in nodes)
-        self._opened: OrderedDict[str, Slide] = OrderedDict()
+        self._opened: dict[str, Slide] = {}
 
     @classmethod
     def load(cls, folder: str | Path, *, allow_outside: bool = False) -> Cohort:
@@ -91,15 +88,12 @@ class Cohort:
     def open(self, slide_id: str) -> Slide:
         """The slide; its mpp is the cohort's where the cohort gives one. Raises `SlideError`, `UnknownNameError`.
 
-        The 64 slides last asked for are kept open; one that was closed opens again when it is next read.
+        One object a slide; the files of those last read stay open, others open again when they are next read.
         """
         if slide_id not in self._opened:
             entry = self.slide(slide_id)
             location = entry.path if is_url(entry.path) else str(self.root / entry.path)
             self._opened[slide_id] = open_slide(location, mpp=entry.mpp)
-            if len(self._opened) > OPEN_SLIDES:
-                self._opened.popitem(last=False)[1].close()
-        self._opened.move_to_end(slide_id)
         return self._opened[slide_id]
 
     def nodes_of(self, slide_id: str) -> tuple[Node, ...]:
@@ -150,7 +144,7 @@ class Cohort:
 
     def __getstate__(self) -> dict[str, object]:
         # Open slides stay behind: they open again, once, in the process that gets the copy.
-        return {**self.__dict__, "_opened": OrderedDict()}
+        return {**self.__dict__, "_opened": {}}
 
     def __repr__(self) -> str:
         return f"Cohort({self.name!r}, {len(self.slides)} slides, {len(self.nodes)} nodes, {self.root})"

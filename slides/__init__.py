@@ -19,6 +19,7 @@ from .geometry import (
 )
 
 if TYPE_CHECKING:
+    from .cache import CacheInfo, cache_info, set_cache_size
     from .opening import open_slide
     from .resolution import Resolution
     from .slide import Slide
@@ -27,31 +28,37 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Box",
+    "CacheInfo",
     "Resolution",
     "Slide",
     "StainMap",
     "TissueMap",
     "box_from_unit",
     "box_to_unit",
+    "cache_info",
     "fitted_size",
     "haematoxylin_density",
     "haematoxylin_of",
     "magnification_from_mpp",
     "mpp_from_magnification",
     "open_slide",
+    "set_cache_size",
     "shown_magnification",
     "tissue_mask",
     "tissue_mask_of",
 ]
 
 _HOME_OF = {
+    "CacheInfo": "cache",
     "Resolution": "resolution",
     "Slide": "slide",
     "StainMap": "stain",
     "TissueMap": "tissue",
+    "cache_info": "cache",
     "haematoxylin_density": "stain",
     "haematoxylin_of": "stain",
     "open_slide": "opening",
+    "set_cache_size": "cache",
     "tissue_mask": "tissue",
     "tissue_mask_of": "tissue",
 }

@@ -7,37 +7,52 @@ import warnings
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from wsigym.errors import SlideOpenError, WsigymWarning
+from wsigym.errors import SlideOpenError, UnknownNameError, WsigymWarning
 
 from .backends import BACKENDS, backend_class
+from .backends._tiff import check_tiff_file, is_tiled_tiff
+from .files import file_state
 from .resolution import checked_mpp, disagreement, resolution_from
-from .slide import Slide
+from .slide import ON_BAD_TILE, Slide
 
 __all__ = ["open_slide"]
 
 
-def open_slide(path_or_url: str | os.PathLike[str], *, mpp: float | None = None, backend: str = "auto") -> Slide:
+def open_slide(
+    path_or_url: str | os.PathLike[str],
+    *,
+    mpp: float | None = None,
+    backend: str = "auto",
+    on_bad_tile: str = "raise",
+) -> Slide:
     """Open a whole-slide image: a local path, or a URL that fsspec knows (http, https, s3 ...).
 
     `mpp` (microns per level-0 pixel, 0.05 to 20) overrides what the file says. It also says that a flat image (PNG,
     JPEG, TIFF without tiles) is meant to be used as a slide of one level.
 
-    `backend="auto"` takes OpenSlide for the local files that it recognises, TiffSlide for URLs and for tiled TIFF files
-    that OpenSlide does not recognise, and Pillow for flat images when `mpp` is given. "openslide", "tiffslide" and
-    "image" insist on one. `slide.backend` says which it is.
+    `backend="auto"` takes wsigym's own fast reader ("tiles") for local SVS and plain TIFF files of 8-bit JPEG tiles,
+    OpenSlide for the other local files that it recognises, TiffSlide for URLs and for tiled TIFF files that OpenSlide
+    does not recognise, and Pillow for flat images when `mpp` is given. "tiles", "openslide", "tiffslide" and "image"
+    insist on one. `slide.backend` says which it is.
+
+    `on_bad_tile` says what becomes of a damaged tile: "raise" (`BadTileError`) or "background", in which case
+    `slide.bad_tiles` counts them.
 
     Raises `SlideOpenError` if there is no such file, or it is no slide, truncated or broken, and
     `UnsupportedSlideError` if its pixels are not 8-bit RGB or grey. Warns (`WsigymWarning`) if the file's mpp and
     objective power differ by more than 10 %; mpp is used.
     """
     given_mpp = None if mpp is None else checked_mpp(mpp)
+    if on_bad_tile not in ON_BAD_TILE:
+        raise UnknownNameError("on_bad_tile", str(on_bad_tile), ON_BAD_TILE)
     location = _locate(os.fspath(path_or_url))
+    state = file_state(location)
     name = _choose(location, given_mpp) if backend == "auto" else _insist(location, backend)
     opened = backend_class(name)(location)
     resolution = resolution_from(opened.properties, given_mpp)
     if (warning := disagreement(resolution)) is not None:
         warnings.warn(f"{location}: {warning}", WsigymWarning, stacklevel=2)
-    return Slide(location, name, opened, resolution)
+    return Slide(location, name, opened, resolution, on_bad_tile=on_bad_tile, state=state)
 
 
 def _locate(text: str) -> str:
@@ -82,6 +97,8 @@ def _insist(location: str, name: str) -> str:
         )
     if backend_class("image").recognises(location):
         raise _flat(location)
+    if is_tiled_tiff(location):
+        check_tiff_file(location)  # says what is amiss
     raise _not_a_slide(location, f"the backend {name!r} does not know its format; backend='auto' tries them all")
 
 

@@ -35,29 +35,35 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """One level as an endless plane: `read(x, y, width, height)` inside `width` x `height`, `background` around it."""
+    """One level as an endless plane: `read(x, y, width, height, shrink)` in `width` x `height`, `background` around it.
+
+    `shrinks` are the factors by which `read` can shrink, beside 1. A rectangle is then in pixels of the shrunk level.
+    """
 
     width: int
     height: int
     background: tuple[int, int, int]
-    read: Callable[[int, int, int, int], npt.NDArray[np.uint8]]
+    read: Callable[[int, int, int, int, int], npt.NDArray[np.uint8]]
+    shrinks: tuple[int, ...] = ()
 
     def misses(self, left: float, top: float, right: float, bottom: float) -> bool:
         """Whether a rectangle lies wholly in the background."""
         return right <= 0 or bottom <= 0 or left >= self.width or top >= self.height
 
+    def contains(self, left: int, top: int, right: int, bottom: int) -> bool:
+        return left >= 0 and top >= 0 and right <= self.width and bottom <= self.height
+
     def blank(self, width: int, height: int) -> npt.NDArray[np.uint8]:
         return np.full((height, width, 3), self.background, dtype=np.uint8)
 
     def pixels(self, left: int, top: int, right: int, bottom: int) -> npt.NDArray[np.uint8]:
-        """uint8 (bottom - top, right - left, 3): a rectangle in level pixels."""
-        inside = max(left, 0), max(top, 0), min(right, self.width), min(bottom, self.height)
-        if inside == (left, top, right, bottom):
-            return self.read(left, top, right - left, bottom - top)
+        """uint8 (bottom - top, right - left, 3): a rectangle in level pixels, not to be written to."""
+        if self.contains(left, top, right, bottom):
+            return self.read(left, top, right - left, bottom - top, 1)
         pixels = self.blank(right - left, bottom - top)
         if not self.misses(left, top, right, bottom):
-            x0, y0, x1, y1 = inside
-            pixels[y0 - top : y1 - top, x0 - left : x1 - left] = self.read(x0, y0, x1 - x0, y1 - y0)
+            x0, y0, x1, y1 = max(left, 0), max(top, 0), min(right, self.width), min(bottom, self.height)
+            pixels[y0 - top : y1 - top, x0 - left : x1 - left] = self.read(x0, y0, x1 - x0, y1 - y0, 1)
         return pixels
 
 
@@ -74,23 +80,30 @@ def level_for(downsamples: Sequence[tuple[float, float]], wanted: tuple[float, f
     return max(serving, key=lambda level: downsamples[level], default=0)
 
 
-def resample(plane: Plane, edges: Edges, width: int, height: int) -> npt.NDArray[np.uint8]:
-    """uint8 (height, width, 3): what lies between `edges`, each output pixel the mean of the area that it covers."""
+def resample(plane: Plane, edges: Edges, width: int, height: int, *, nearest: bool = False) -> npt.NDArray[np.uint8]:
+    """uint8 (height, width, 3): what lies between `edges`, each output pixel the mean of the area that it covers.
+
+    With `nearest`, each output pixel is instead the level pixel under its middle, so that no value is made up.
+    """
     left, top = _nearest(edges.left), _nearest(edges.top)
     right, bottom = max(left + 1, _nearest(edges.right)), max(top + 1, _nearest(edges.bottom))
     if plane.misses(left, top, right, bottom):
         return plane.blank(width, height)
-    if (right - left) * (bottom - top) <= PIECE_PX:
-        return resize(plane.pixels(left, top, right, bottom), width, height)
+    rect = left, top, right, bottom
+    shrink = 1 if nearest else _shrink(plane, rect, width, height)
+    if (right - left) * (bottom - top) <= PIECE_PX * shrink**2:
+        if shrink > 1:
+            return _resample_shrunk(plane, rect, shrink, width, height)
+        return resize(plane.pixels(*rect), width, height, nearest=nearest)
     if width == height == 1:
-        return resize(resample(plane, edges, 2, 2), 1, 1)
+        return resize(resample(plane, edges, 2, 2, nearest=nearest), 1, 1, nearest=nearest)
     if width >= height:
         first = width // 2
         cut = edges.left + (edges.right - edges.left) * first / width
         return np.concatenate(
             (
-                resample(plane, replace(edges, right=cut), first, height),
-                resample(plane, replace(edges, left=cut), width - first, height),
+                resample(plane, replace(edges, right=cut), first, height, nearest=nearest),
+                resample(plane, replace(edges, left=cut), width - first, height, nearest=nearest),
             ),
             axis=1,
         )
@@ -98,21 +111,92 @@ def resample(plane: Plane, edges: Edges, width: int, height: int) -> npt.NDArray
     cut = edges.top + (edges.bottom - edges.top) * first / height
     return np.concatenate(
         (
-            resample(plane, replace(edges, bottom=cut), width, first),
-            resample(plane, replace(edges, top=cut), width, height - first),
+            resample(plane, replace(edges, bottom=cut), width, first, nearest=nearest),
+            resample(plane, replace(edges, top=cut), width, height - first, nearest=nearest),
         ),
         axis=0,
     )
 
 
-def resize(pixels: npt.NDArray[np.uint8], width: int, height: int) -> npt.NDArray[np.uint8]:
-    """uint8 (height, width, 3): `pixels` shrunk by area means and enlarged linearly, each axis as it needs."""
-    shrunk = min(width, pixels.shape[1]), min(height, pixels.shape[0])
-    if shrunk != (pixels.shape[1], pixels.shape[0]):
-        pixels = cv2.resize(pixels, shrunk, interpolation=cv2.INTER_AREA)  # type: ignore[assignment]
-    if (width, height) != shrunk:
-        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_LINEAR)  # type: ignore[assignment]
+def _shrink(plane: Plane, rect: tuple[int, int, int, int], width: int, height: int) -> int:
+    """The strongest shrinking that loses nothing to speak of; 1 where none does.
+
+    Either an output pixel covers two shrunk pixels or more on both axes, so that where the rectangle begins within a
+    shrunk pixel matters little, or it covers whole ones exactly.
+    """
+    left, top, right, bottom = rect
+    if not plane.contains(*rect):
+        return 1
+    for shrink in plane.shrinks:
+        if right - left >= 2 * shrink * width and bottom - top >= 2 * shrink * height:
+            return shrink
+        if left % shrink == top % shrink == 0 and right - left == shrink * width and bottom - top == shrink * height:
+            return shrink
+    return 1
+
+
+def _resample_shrunk(
+    plane: Plane, rect: tuple[int, int, int, int], shrink: int, width: int, height: int
+) -> npt.NDArray[np.uint8]:
+    """Like `resize(plane.pixels(*rect), width, height)`, from a level shrunk while it was decoded.
+
+    The rectangle may begin and end within a shrunk pixel. What it begins with is moved to whole pixels by linear
+    interpolation, and the scale is the rectangle's, so that nothing drifts.
+    """
+    left, top, right, bottom = rect
+    x0, y0 = left // shrink, top // shrink
+    x1, y1 = -(-right // shrink), -(-bottom // shrink)
+    pixels = plane.read(x0, y0, x1 - x0, y1 - y0, shrink)
+    pixels = _moved(pixels, (left - x0 * shrink) / shrink, -(-(right - left) // shrink), axis=1)
+    pixels = _moved(pixels, (top - y0 * shrink) / shrink, -(-(bottom - top) // shrink), axis=0)
+    extent_x, extent_y = (right - left) / shrink, (bottom - top) / shrink
+    return _owned(_shrunk_by_area(pixels, extent_x, extent_y, width, height))
+
+
+def _moved(pixels: npt.NDArray[np.uint8], part: float, count: int, axis: int) -> npt.NDArray[np.uint8]:
+    """`count` rows or columns that begin at a part of a pixel; the last is repeated where there are too few."""
+    if part:
+        before, after = (pixels[:, :-1], pixels[:, 1:]) if axis else (pixels[:-1], pixels[1:])
+        if before.size:
+            pixels = cv2.addWeighted(before, 1 - part, after, part, 0)  # type: ignore[assignment]
+    missing = count - pixels.shape[axis]
+    if missing > 0:
+        below, right = (0, missing) if axis else (missing, 0)
+        pixels = cv2.copyMakeBorder(pixels, 0, below, 0, right, cv2.BORDER_REPLICATE)  # type: ignore[assignment]
+    return pixels[:, :count] if axis else pixels[:count]
+
+
+def resize(pixels: npt.NDArray[np.uint8], width: int, height: int, *, nearest: bool = False) -> npt.NDArray[np.uint8]:
+    """uint8 (height, width, 3), the caller's own: shrunk by area means, enlarged linearly, each axis as it needs.
+
+    Areas that are no whole number of pixels are first brought to one linearly, which is three times faster than exact
+    weights and within 40 dB of them on tissue. With `nearest`, the pixel under the middle of each new one.
+    """
+    if nearest and (width, height) != (pixels.shape[1], pixels.shape[0]):
+        return cv2.resize(pixels, (width, height), interpolation=cv2.INTER_NEAREST_EXACT)  # type: ignore[return-value]
+    return _owned(_shrunk_by_area(pixels, pixels.shape[1], pixels.shape[0], width, height))
+
+
+def _shrunk_by_area(
+    pixels: npt.NDArray[np.uint8], extent_x: float, extent_y: float, width: int, height: int
+) -> npt.NDArray[np.uint8]:
+    """The first `extent_x` x `extent_y` pixels, whose last may be parts of one, at `width` x `height`."""
+    across, down = max(1, round(extent_x / width)), max(1, round(extent_y / height))
+    whole = width * across, height * down
+    if whole != (extent_x, extent_y):
+        # Given factors and no size, OpenCV takes the factors as they are.
+        scale_x, scale_y = whole[0] / extent_x, whole[1] / extent_y
+        pixels = cv2.resize(pixels, None, fx=scale_x, fy=scale_y, interpolation=cv2.INTER_LINEAR)  # type: ignore[assignment]
+    if pixels.shape[:2] != whole[::-1]:
+        pixels = pixels[: whole[1], : whole[0]]
+    if whole != (width, height):
+        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)  # type: ignore[assignment]
     return pixels
+
+
+def _owned(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The pixels in memory of their own, rather than a part of a tile that others read."""
+    return pixels if pixels.flags.owndata and pixels.flags.writeable else pixels.copy()
 
 
 def _nearest(edge: float) -> int:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import math
 import operator
-import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import MappingProxyType, TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
-from wsigym.errors import InvalidArgumentError, MissingResolutionError, UpsamplingError
+from wsigym.errors import (
+    BadTileError,
+    InvalidArgumentError,
+    MissingResolutionError,
+    UnknownNameError,
+    UpsamplingError,
+)
 
 from .backends import Backend, backend_class
-from .geometry import Box, fitted_size, magnification_from_mpp
+from .files import FileState, check_unchanged, open_files
+from .geometry import UPSAMPLING_TOLERANCE, Box, fitted_size, magnification_from_mpp
 from .resample import Edges, Plane, level_for, resample
 from .resolution import PLAUSIBLE_MPP, Resolution
 
-__all__ = ["MAX_OUTPUT_PX", "NATIVE_TOLERANCE", "Slide"]
+__all__ = ["MAX_OUTPUT_PX", "ON_BAD_TILE", "RESAMPLINGS", "Slide"]
 
-NATIVE_TOLERANCE = 1.1
-"""A magnification up to 10 % above the scan's counts as native: a scan at 0.2527 um/px is a 40x scan."""
+ON_BAD_TILE = ("raise", "background")
+RESAMPLINGS = ("area", "nearest")
 
 MAX_OUTPUT_PX = 2**28
 """Pixels of one read (0.8 GB of RGB): more is refused before anything is allocated."""
@@ -31,18 +38,33 @@ class Slide:
     """A whole-slide image, made by `open_slide`. Boxes are level-0 pixels throughout.
 
     Safe under fork, spawn, threads and pickling: what is known of the file travels, and each process opens the file
-    for itself when it first reads pixels. `close()` frees the file; a later read opens it again.
+    for itself when it first reads pixels. Open files and decoded tiles are the process's: any number of slides may be
+    held, and slides of one file share them. `close()` frees the file; a later read opens it again. A file that was
+    replaced or changed since is noticed (`SlideReadError`).
 
     Attributes: `path` (absolute path or URL), `backend` (its name), `width`, `height` (level-0 pixels),
     `level_dimensions` ((width, height) of each level), `level_downsamples` (mean of both axes, level 0 first),
     `properties` (what the file says, under OpenSlide's names), `resolution`, `background` (RGB), `icc_profile`
-    (bytes or None; never applied), `associated_images` (name to uint8 (height, width, 3), read when asked for).
+    (bytes or None; never applied), `associated_images` (name to uint8 (height, width, 3), read when asked for),
+    `on_bad_tile` ("raise" or "background").
     """
 
-    def __init__(self, path: str, backend: str, opened: Backend, resolution: Resolution) -> None:
+    def __init__(
+        self,
+        path: str,
+        backend: str,
+        opened: Backend,
+        resolution: Resolution,
+        *,
+        on_bad_tile: str = "raise",
+        state: FileState | None = None,
+    ) -> None:
         self.path = path
         self.backend = backend
         self.resolution = resolution
+        self.on_bad_tile = on_bad_tile
+        self._bad_tiles: set[tuple[int, int, int]] = set()
+        self._state = state
         self.level_dimensions = opened.level_dimensions
         self.width, self.height = opened.level_dimensions[0]
         self._downsamples = tuple(
@@ -53,7 +75,8 @@ class Slide:
         self.icc_profile = opened.icc_profile
         self._properties = dict(opened.properties)
         self._associated_names = opened.associated_names
-        self._opened: tuple[int, Backend] | None = os.getpid(), opened
+        self._shrinks = opened.shrinks
+        open_files().put(backend, path, state, opened)
 
     @property
     def box(self) -> Box:
@@ -76,6 +99,11 @@ class Slide:
         return None if self.mpp is None else magnification_from_mpp(self.mpp)
 
     @property
+    def bad_tiles(self) -> int:
+        """How many damaged tiles were met and shown as background; always 0 with `on_bad_tile="raise"`."""
+        return len(self._bad_tiles)
+
+    @property
     def properties(self) -> Mapping[str, str]:
         return MappingProxyType(self._properties)
 
@@ -83,17 +111,21 @@ class Slide:
     def associated_images(self) -> Mapping[str, npt.NDArray[np.uint8]]:
         return _AssociatedImages(self, self._associated_names)
 
-    def read(self, box: Box, size: tuple[int, int] | None = None) -> npt.NDArray[np.uint8]:
+    def read(self, box: Box, size: tuple[int, int] | None = None, *, resampling: str = "area") -> npt.NDArray[np.uint8]:
         """uint8 (height, width, 3): the pixels of `box`, shown at `size` = (width, height); its own size by default.
 
         The parts of `box` outside the slide, and those never scanned, are `background`. At its own size a box is cut
         out of level 0 exactly. A smaller size is the area mean of the coarsest level that is fine enough, within
-        half a pixel of that level. A larger size is interpolated linearly.
+        half a pixel of that level. A larger size is interpolated linearly. With `resampling="nearest"`, which is for
+        labels and masks, each pixel is the level's pixel under its middle instead, and no value is made up.
 
-        Raises `InvalidArgumentError` for an empty box, a size below 1 px or above 2**28 px in all, and
-        `SlideReadError` if pixels of the file cannot be read.
+        Raises `InvalidArgumentError` for an empty box, a size below 1 px or above 2**28 px in all, `SlideReadError`
+        if pixels of the file cannot be read or the file was replaced, and `BadTileError`, which is one, where a tile is
+        damaged, unless `on_bad_tile="background"`.
         """
         width, height = self._checked_size(box, size)
+        if resampling not in RESAMPLINGS:
+            raise UnknownNameError("resampling", resampling, RESAMPLINGS)
         level = level_for(self._downsamples, (box.width / width, box.height / height))
         level_width, level_height = self.level_dimensions[level]
         edges = Edges(
@@ -103,8 +135,9 @@ class Slide:
             box.bottom * level_height / self.height,
         )
         backend = self._backend()
-        plane = Plane(level_width, level_height, self.background, lambda *rect: backend.read_level(level, *rect))
-        return resample(plane, edges, width, height)
+        read = backend.read_level if self.on_bad_tile == "raise" else partial(self._read_around_bad_tiles, backend)
+        plane = Plane(level_width, level_height, self.background, partial(read, level), self._shrinks)
+        return resample(plane, edges, width, height, nearest=resampling == "nearest")
 
     def read_at(self, box: Box, magnification: float, *, allow_upsampling: bool = False) -> npt.NDArray[np.uint8]:
         """uint8 (height, width, 3): the pixels of `box` at an objective-equivalent `magnification`.
@@ -124,10 +157,10 @@ class Slide:
                 f"Give it: open_slide(..., mpp=0.25), or `mpp` of the slide in its cohort."
             )
         native = magnification_from_mpp(self.mpp)
-        if magnification > native * NATIVE_TOLERANCE and not allow_upsampling:
+        if magnification > native * UPSAMPLING_TOLERANCE and not allow_upsampling:
             raise UpsamplingError(
                 f"{self.path}: {magnification:g}x was asked for, but the slide is scanned at {native:.4g}x "
-                f"({self.mpp:g} um/px); up to {native * NATIVE_TOLERANCE:.4g}x is allowed. Ask for less, or pass "
+                f"({self.mpp:g} um/px); up to {native * UPSAMPLING_TOLERANCE:.4g}x is allowed. Ask for less, or pass "
                 f"allow_upsampling=True."
             )
         return self.read(box, fitted_size(box, magnification, self.mpp))
@@ -140,10 +173,8 @@ class Slide:
         return self.read(self.box, (max(1, round(self.width * scale)), max(1, round(self.height * scale))))
 
     def close(self) -> None:
-        """Free the file. Harmless when repeated; a later read opens it again."""
-        opened, self._opened = self._opened, None
-        if opened is not None and opened[0] == os.getpid():
-            opened[1].close()
+        """Free the file. Harmless when repeated; a later read, of this or another slide of the file, opens it again."""
+        open_files().drop(self.backend, self.path)
 
     def _checked_size(self, box: Box, size: tuple[int, int] | None) -> tuple[int, int]:
         if box.is_empty:
@@ -167,13 +198,33 @@ class Slide:
         return width, height
 
     def _backend(self) -> Backend:
-        # A file opened before a fork shares its offset and its locks with the parent, so the child opens its own.
-        # Two threads may both find nothing open and open twice; the one that is not kept is freed with its last use.
-        opened = self._opened
-        if opened is None or opened[0] != os.getpid():
-            opened = os.getpid(), backend_class(self.backend)(self.path)
-            self._opened = opened
-        return opened[1]
+        check_unchanged(self.path, self._state)
+        return open_files().get(self.backend, self.path, self._state, self._open)
+
+    def _open(self, path: str) -> Backend:
+        return backend_class(self.backend)(path)
+
+    def _read_around_bad_tiles(
+        self, backend: Backend, level: int, x: int, y: int, width: int, height: int, shrink: int
+    ) -> npt.NDArray[np.uint8]:
+        """`Backend.read_level`, tile by tile where a tile is damaged, which is then background and is counted."""
+        try:
+            return backend.read_level(level, x, y, width, height, shrink)
+        except BadTileError:
+            pass
+        pixels = np.full((height, width, 3), self.background, dtype=np.uint8)
+        tile_width, tile_height = (side // shrink for side in backend.tile_size(level))
+        for row in range(y // tile_height, -(-(y + height) // tile_height)):
+            y0, y1 = max(y, row * tile_height), min(y + height, (row + 1) * tile_height)
+            for column in range(x // tile_width, -(-(x + width) // tile_width)):
+                x0, x1 = max(x, column * tile_width), min(x + width, (column + 1) * tile_width)
+                try:
+                    tile = backend.read_level(level, x0, y0, x1 - x0, y1 - y0, shrink)
+                except BadTileError:
+                    self._bad_tiles.add((level, column, row))
+                else:
+                    pixels[y0 - y : y1 - y, x0 - x : x1 - x] = tile
+        return pixels
 
     def __enter__(self) -> Slide:
         return self
@@ -182,9 +233,6 @@ class Slide:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_opened": None}
 
     def __repr__(self) -> str:
         scale = "unknown scale" if self.mpp is None else f"{self.mpp:g} um/px"

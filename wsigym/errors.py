@@ -5,6 +5,7 @@
     |   |-- SlideOpenError           the file cannot be opened as a slide
     |   |   `-- UnsupportedSlideError    it opens, but is not 8-bit RGB brightfield
     |   |-- SlideReadError           pixels of an opened slide cannot be read
+    |   |   `-- BadTileError           a tile is damaged; on_bad_tile="background" shows the background instead
     |   |-- MissingResolutionError   a magnification was asked for and the scale is unknown
     |   `-- UpsamplingError          a magnification above the scan's was asked for
     |-- CohortError                  a cohort's files are wrong; carries every fault found
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "AnnotationError",
+    "BadTileError",
     "CohortError",
     "ConformanceError",
     "EpisodeOverError",
@@ -73,6 +75,10 @@ class SlideReadError(SlideError):
     """Pixels of an opened slide cannot be read, such as a corrupt tile."""
 
     bad_input = False
+
+
+class BadTileError(SlideReadError):
+    """A tile of an opened slide is damaged. Other tiles still read."""
 
 
 class MissingResolutionError(SlideError):

@@ -34,10 +34,19 @@ class Backend(Protocol):
     icc_profile: bytes | None
     associated_names: tuple[str, ...]
 
-    def read_level(self, level: int, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
+    shrinks: tuple[int, ...]
+    """Factors by which it shrinks a level for less than full decoding costs, largest first."""
+
+    def tile_size(self, level: int) -> tuple[int, int]:
+        """(width, height): the parts in which the file stores a level."""
+
+    def read_level(self, level: int, x: int, y: int, width: int, height: int, shrink: int = 1) -> npt.NDArray[np.uint8]:
         """uint8 (height, width, 3): a rectangle in pixels of `level`, wholly inside it, never-scanned parts filled.
 
-        Raises `SlideReadError`, after which other rectangles still read.
+        With one of `shrinks` the pixels are those of the level shrunk by it, its last row and column rounded up. The
+        array may be part of a tile that others use: it is not to be written to.
+
+        Raises `SlideReadError`, after which other rectangles still read; `BadTileError` where a tile is to blame.
         """
 
     def read_associated(self, name: str) -> npt.NDArray[np.uint8]:
@@ -58,6 +67,7 @@ class BackendClass(Protocol):
 
 
 BACKENDS = {
+    "tiles": "tiles:TilesBackend",
     "openslide": "openslide:OpenSlideBackend",
     "tiffslide": "tiffslide:TiffSlideBackend",
     "image": "image:ImageBackend",

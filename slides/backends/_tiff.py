@@ -11,13 +11,17 @@ import tifffile
 
 from wsigym.errors import SlideOpenError, UnsupportedSlideError
 
-__all__ = ["check_tiff", "check_tiff_file", "is_tiff", "is_tiled_tiff"]
+__all__ = ["MAX_TILE_PX", "check_tiff", "check_tiff_file", "is_tiff", "is_tiled_tiff"]
 
 # tifffile logs what it finds wrong in a file; without a handler Python prints that to stderr, beside our own error.
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
 
 _MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 """Classic and BigTIFF, little- and big-endian (TIFF 6.0 section 2; BigTIFF)."""
+
+MAX_TILE_PX = 2**24
+"""Pixels of a tile (48 MiB decoded). Scanners write 256 to 2,048 px a side; a header that claims more is taken for
+broken before a decoder allocates what it says."""
 
 _BRIGHTFIELD = {"MINISBLACK", "MINISWHITE", "RGB", "YCBCR"}
 
@@ -77,6 +81,12 @@ def _images(tiff: tifffile.TiffFile) -> Iterator[tifffile.TiffPage | tifffile.Ti
 def _check_extents(tiff: tifffile.TiffFile, location: str) -> None:
     size = tiff.filehandle.size
     for number, image in enumerate(_images(tiff)):
+        page = image.keyframe
+        if page is not None and page.is_tiled and page.tilewidth * page.tilelength > MAX_TILE_PX:
+            raise SlideOpenError(
+                f"{location}: the tiles of image {number} are {page.tilewidth} x {page.tilelength} px; at most "
+                f"{MAX_TILE_PX:,} px are read at once. Its header is broken, or convert it to tiles of 512 x 512 px."
+            )
         offsets = np.asarray(image.dataoffsets, dtype=np.uint64)
         counts = np.asarray(image.databytecounts, dtype=np.uint64)
         if len(offsets) != len(counts):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from wsigym.errors import SlideOpenError, SlideReadError, UnsupportedSlideError
+from wsigym.errors import BadTileError, SlideOpenError, UnsupportedSlideError
 
 from ._pixels import WHITE, over_background
 from ._tiff import check_tiff_file, is_tiled_tiff
@@ -28,6 +28,7 @@ class ImageBackend:
 
     background = WHITE
     associated_names: tuple[str, ...] = ()
+    shrinks: tuple[int, ...] = ()
 
     def __init__(self, location: str) -> None:
         check_tiff_file(location)
@@ -64,8 +65,11 @@ class ImageBackend:
         except OSError:
             return False
 
-    def read_level(self, level: int, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
-        return self._decoded()[y : y + height, x : x + width].copy()
+    def tile_size(self, level: int) -> tuple[int, int]:
+        return self.level_dimensions[0]
+
+    def read_level(self, level: int, x: int, y: int, width: int, height: int, shrink: int = 1) -> npt.NDArray[np.uint8]:
+        return self._decoded()[y : y + height, x : x + width]
 
     def read_associated(self, name: str) -> npt.NDArray[np.uint8]:
         raise KeyError(name)
@@ -80,7 +84,7 @@ class ImageBackend:
                     with _open_image(self._location) as image:
                         rgba = np.asarray(image.convert("RGBA"))
                 except (OSError, ValueError, SyntaxError) as error:
-                    raise SlideReadError(f"{self._location}: the image cannot be decoded ({error}).") from error
+                    raise BadTileError(f"{self._location}: the image cannot be decoded ({error}).") from error
                 self._pixels = over_background(rgba, WHITE)
             return self._pixels
 

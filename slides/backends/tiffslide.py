@@ -15,8 +15,10 @@ import numpy.typing as npt
 import tifffile
 from fsspec.core import url_to_fs
 
-from wsigym.errors import SlideOpenError, SlideReadError, UnsupportedSlideError
+from wsigym.errors import BadTileError, SlideOpenError, SlideReadError, UnsupportedSlideError
 
+from ..cache import next_token
+from ..cache import tiles as tile_cache
 from ._pixels import background_from, over_background
 from ._tiff import check_tiff, is_tiled_tiff
 
@@ -34,8 +36,11 @@ BLOCK_BYTES = 2**18
 class TiffSlideBackend:
     """One file, open in TiffSlide."""
 
+    shrinks: tuple[int, ...] = ()
+
     def __init__(self, location: str) -> None:
         self._location = location
+        self._token = next_token()
         self._lock = threading.Lock()  # the file's position is shared by all threads
         self._slide = _open(location)
         tiff = self._slide.ts_tifffile
@@ -56,7 +61,11 @@ class TiffSlideBackend:
     def recognises(cls, location: str) -> bool:
         return "://" in location or is_tiled_tiff(location)
 
-    def read_level(self, level: int, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
+    def tile_size(self, level: int) -> tuple[int, int]:
+        page = self._levels[level]
+        return page.tilewidth, page.tilelength
+
+    def read_level(self, level: int, x: int, y: int, width: int, height: int, shrink: int = 1) -> npt.NDArray[np.uint8]:
         page = self._levels[level]
         tile_width, tile_height = page.tilewidth, page.tilelength
         columns = -(-page.imagewidth // tile_width)
@@ -90,17 +99,31 @@ class TiffSlideBackend:
             self.close()
 
     def _tile(self, level: int, index: int) -> npt.NDArray[np.uint8] | None:
-        """uint8 (h, w, 3), cut to the image's edge; None if it was never scanned."""
+        """uint8 (h, w, 3), read-only, cut to the image's edge; None if it was never scanned."""
         page = self._levels[level]
-        offset, count = page.dataoffsets[index], page.databytecounts[index]
-        if count == 0:
+        if page.databytecounts[index] == 0:
             return None
+        key = (self._token, level, index)
+        tile = tile_cache().get(key)
+        if tile is None:
+            tile = self._decoded(level, index)
+            if tile is not None:
+                tile_cache().put(key, tile)
+        return tile
+
+    def _decoded(self, level: int, index: int) -> npt.NDArray[np.uint8] | None:
+        page = self._levels[level]
+        count = page.databytecounts[index]
+        tile = f"tile {index} of level {level}"
         try:
             with self._lock:
-                page.parent.filehandle.seek(offset)
+                page.parent.filehandle.seek(page.dataoffsets[index])
                 data = page.parent.filehandle.read(count)
-            if len(data) < count:
-                raise ValueError(f"{len(data)} of {count} bytes could be read")
+        except Exception as error:  # every file system of fsspec raises its own errors
+            raise SlideReadError(f"{self._location}: {tile} cannot be read ({error}).") from error
+        if len(data) < count:
+            raise SlideReadError(f"{self._location}: {tile} cannot be read ({len(data)} of {count} bytes came).")
+        try:
             tables = {}
             if page.compression == tifffile.COMPRESSION.JPEG:
                 # The decoder fills what is missing of a cut stream with grey and says nothing.
@@ -108,15 +131,15 @@ class TiffSlideBackend:
                     raise ValueError("the JPEG stream ends early")
                 tables = {"jpegtables": page.jpegtables, "jpegheader": page.jpegheader}
             decoded = page.decode(data, index, **tables)[0]
-        except Exception as error:  # the file system's and the codecs' errors are of many types
-            raise SlideReadError(
-                f"{self._location}: tile {index} of level {level} cannot be read ({error}). Other tiles still read."
+        except Exception as error:  # the codecs' errors are of many types
+            raise BadTileError(
+                f"{self._location}: {tile} cannot be decoded ({error}). Other tiles still read."
             ) from error
         if decoded is None:
             return None
         if page.photometric == tifffile.PHOTOMETRIC.MINISWHITE:
             decoded = ~decoded
-        return _rgb(decoded[0], self.background)
+        return _rgb(decoded[0], self.background).copy()
 
 
 def _open(location: str) -> TiffSlide:

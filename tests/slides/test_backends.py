@@ -189,7 +189,7 @@ def test_a_bad_tile_in_one_thread_hurts_no_other(tmp_path: Path, backend: str) -
 
 
 def test_auto_asks_the_backends_in_the_order_of_the_table() -> None:
-    assert list(BACKENDS) == ["openslide", "tiffslide", "image"]
+    assert list(BACKENDS) == ["tiles", "openslide", "tiffslide", "image"]
     for name in BACKENDS:
         assert backend_class(name).recognises(__file__) is False
 

@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
+from slide_reads import reads, reads_with_threads
 from slides_builder import noise, write_slide
 
-from wsigym.slides import Box, Slide, open_slide
+from wsigym.slides import Slide, open_slide
 
-BACKENDS = ("openslide", "tiffslide", "image")
+BACKENDS = ("tiles", "openslide", "tiffslide", "image")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("processes")
     slide = write_slide(folder / "slide.tif", noise(700, 500), compression="jpeg")
     Image.fromarray(noise(700, 500)).save(folder / "image.png")
-    return {"openslide": slide, "tiffslide": slide, "image": folder / "image.png"}
+    return {"tiles": slide, "openslide": slide, "tiffslide": slide, "image": folder / "image.png"}
 
 
 @pytest.fixture(params=BACKENDS)
@@ -34,33 +34,16 @@ def slide(request: pytest.FixtureRequest, paths: dict[str, Path]) -> Slide:
     return open_slide(paths[request.param], mpp=0.25, backend=request.param)
 
 
-def _reads(slide: Slide, seed: int, count: int = 30) -> list[bytes]:
-    """Seeded reads of all sizes, one of them large enough for OpenCV to use its own threads."""
-    rng = np.random.default_rng(seed)
-    found = [slide.read(slide.box, (650, 450)).tobytes()]
-    for _ in range(count):
-        x, y, side, px = (int(value) for value in rng.integers((-50, -50, 1, 1), (700, 500, 400, 120)))
-        found.append(slide.read(Box(x, y, side, side), (px, px)).tobytes())
-    return found
-
-
-def _reads_with_threads(slide: Slide, seed: int) -> list[bytes]:
-    with ThreadPoolExecutor(2) as pool:
-        one, two = pool.map(partial(_reads, slide), (seed, seed))
-    assert one == two
-    return one
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_other_processes_read_the_same_pixels(slide: Slide, method: str) -> None:
     with slide:
-        expected = [_reads(slide, seed) for seed in (0, 1)]  # the file is open, and read, before the fork
+        expected = [reads(slide, seed) for seed in (0, 1)]  # the file is open, and read, before the fork
         context = multiprocessing.get_context(method)
         with context.Pool(2) as pool:
-            found = pool.map(partial(_reads_with_threads, slide), (0, 1, 0, 1))
+            found = pool.map(partial(reads_with_threads, slide), (0, 1, 0, 1))
         assert found == [*expected, *expected]
-        assert [_reads(slide, seed) for seed in (0, 1)] == expected
+        assert [reads(slide, seed) for seed in (0, 1)] == expected
 
 
 def test_a_process_has_a_tile_cache_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,12 +60,12 @@ def test_a_process_has_a_tile_cache_of_its_own(monkeypatch: pytest.MonkeyPatch) 
 def test_a_fork_while_other_threads_read_does_not_hang(slide: Slide) -> None:
     """Their locks are held at the moment of the fork, and no thread of the child will ever free them."""
     with slide:
-        expected = _reads(slide, 0, 10)
+        expected = reads(slide, 0, 10)
         done = threading.Event()
 
         def keep_reading(seed: int) -> None:
             while not done.is_set():
-                _reads(slide, seed, 5)
+                reads(slide, seed, 5)
 
         with ThreadPoolExecutor(3) as pool:
             for seed in range(3):
@@ -91,7 +74,7 @@ def test_a_fork_while_other_threads_read_does_not_hang(slide: Slide) -> None:
                 context = multiprocessing.get_context("fork")
                 for _ in range(4):
                     answers = context.SimpleQueue()
-                    child = context.Process(target=lambda queue=answers: queue.put(_reads(slide, 0, 10) == expected))
+                    child = context.Process(target=lambda queue=answers: queue.put(reads(slide, 0, 10) == expected))
                     child.start()
                     child.join(20)
                     alive = child.is_alive()
@@ -106,9 +89,9 @@ def test_a_fork_while_other_threads_read_does_not_hang(slide: Slide) -> None:
 
 def test_threads_read_the_same_pixels(slide: Slide) -> None:
     with slide:
-        expected = [_reads(slide, seed) for seed in range(4)]
+        expected = [reads(slide, seed) for seed in range(4)]
         with ThreadPoolExecutor(4) as pool:
-            assert list(pool.map(partial(_reads, slide), range(4))) == expected
+            assert list(pool.map(partial(reads, slide), range(4))) == expected
 
 
 def test_threads_may_open_at_once(slide: Slide) -> None:
@@ -125,10 +108,8 @@ def test_a_pickle_carries_what_is_known_and_opens_the_file_when_it_reads(slide: 
         pickled = pickle.dumps(slide)
         assert len(pickled) < 10_000
         other = pickle.loads(pickled)
-        assert other._opened is None
         for name in ("path", "backend", "dimensions", "level_dimensions", "resolution", "background", "icc_profile"):
             assert getattr(other, name) == getattr(slide, name)
         assert dict(other.properties) == dict(slide.properties)
-        assert _reads(other, 3, 10) == _reads(slide, 3, 10)
-        assert other._opened[0] == os.getpid()
+        assert reads(other, 3, 10) == reads(slide, 3, 10)
         other.close()
