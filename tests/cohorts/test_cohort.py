@@ -196,7 +196,7 @@ def test_missing_field_of_a_slide(folder: Path, key: str) -> None:
     ("text", "line", "words"),
     [
         ("", 1, "not JSON"),
-        ('{\n"format": 1,\n}', 3, "not JSON"),
+        ('{\n"format": 1\n"name"}', 3, "not JSON"),
         ('{"name": "a",\n"name": "b"}', None, "'name' stands more than once"),
         ("[" * 100_000, None, "nested too deeply"),
         ('{"slides": ' + "1" * 5000 + "}", None, "digits"),
