@@ -132,7 +132,7 @@ def test_every_pixel_is_in_its_place(backend: str, gradient_path: Path, box: Box
             continue  # background across the axis would be mixed in
         shown = pixels[height // 2, :, 0] if axis == 0 else pixels[:, width // 2, 1]
         # A level-0 pixel is one grey level. Rounding the level's pixels (or, at level 0, those between) and the shown
-        # ones takes half of one each; OpenCV's linear weights have 11 bits, which is up to a quarter of one on both axes.
+        # ones takes half of one each; OpenCV's linear weights of 11 bits take up to a quarter of one.
         tolerance = (0 if level == 0 and step >= 1 else level_px / 2) + 1.0 + 1 / 4
         np.testing.assert_array_less(np.abs(shown[inside] - (middle[inside] - 0.5)), tolerance + 1e-3)
 
