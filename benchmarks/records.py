@@ -69,7 +69,7 @@ class EpisodeRecord(_Record):
     budget: str
     seed: int
     outcome: Outcome
-    score: float | None
+    score: float | None = Field(ge=0, le=1)
     groups: dict[str, str | float | None]
     metrics: dict[str, float | bool | int | str | None]
     confidence: float | None = Field(default=None, ge=0, le=1)

@@ -103,7 +103,12 @@ def _played_again(
     """Outcome, score, metrics and steps; outcome and score None where the actions do not end the episode."""
     task = find_task(f"{record.suite}/{record.task}")
     items = {(item.item_id, item.rotation): item for item in task.items(cohort, run.config.split)}
-    item = items[record.item, record.rotation]
+    item = items.get((record.item, record.rotation))
+    if item is None:
+        raise RunError(
+            f"{run.folder}: episode {':'.join(episode_names(record)[-1:])} asks an item that its cohort does not have; "
+            "the record was changed, and cannot be replayed."
+        )
     env = task.make_env(cohort, run.config.split, record.budget, run.config.env)
     _, info = env.reset(seed=record.seed_used, options=task.reset_options(item))
     steps: list[StepRecord] = []

@@ -145,8 +145,11 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{self.folder} cannot be written ({error}); choose another --out.") from None
         try:
-            self._resume()
-            self._file = (self.folder / EPISODES).open("ab", buffering=0)
+            try:
+                self._resume()
+                self._file = (self.folder / EPISODES).open("ab", buffering=0)
+            except OSError as error:
+                raise RunError(f"{self.folder} cannot be written ({error}); choose another --out.") from None
         except BaseException:
             self._lock.release()
             raise
@@ -163,7 +166,17 @@ class RunFolder:
     def append(self, record: EpisodeRecord) -> None:
         """Write one episode; it is kept from here on, whatever happens to this process."""
         assert self._file is not None, "append() works inside the with statement"
-        self._file.write(record.model_dump_json().encode() + b"\n")
+        line = memoryview(record.model_dump_json().encode() + b"\n")
+        try:
+            while line:  # a disk that is nearly full takes a part, and refuses the rest
+                line = line[self._file.write(line) :]
+        except OSError as error:
+            failure = RunError(
+                f"{self.folder / EPISODES} cannot be written ({error.strerror}). Finished episodes are kept; the same "
+                "command goes on from there."
+            )
+            failure.bad_input = False
+            raise failure from None
         self._lines += 1
         if self._lines % LINES_PER_FSYNC == 0:
             os.fsync(self._file.fileno())
@@ -216,7 +229,11 @@ def _episodes(path: Path, kind: type[EpisodeRecord] = EpisodeRecord) -> Iterator
     if not path.exists():
         return
     whole = 0
-    with path.open("rb") as file:
+    try:
+        opened = path.open("rb")
+    except OSError as error:
+        raise RunError(f"{path} cannot be read ({error.strerror}); a text file of episodes is needed.") from None
+    with opened as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return

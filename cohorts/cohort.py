@@ -59,25 +59,51 @@ class Cohort:
         inside the folder counts as inside. Raises `CohortError` with every fault found in `cohort.json`,
         `nodes.jsonl`, `paths.jsonl` and `regions/`.
         """
+        cohort, faults = cls._read(folder, allow_outside)
+        if cohort is None or faults:
+            raise CohortError(faults)
+        return cohort
+
+    @classmethod
+    def faults_of(cls, folder: str | Path, *, allow_outside: bool = False) -> list[Fault]:
+        """Every fault of a cohort folder, none raised: what `load` raises and what `check_slides` finds, together.
+
+        Slides and nodes whose own lines are faulty are not held against each other.
+        """
+        cohort, faults = cls._read(folder, allow_outside)
+        if cohort is None:
+            return faults
+        faulty_slides = {fault.field.split(".")[1] for fault in faults if fault.file == MANIFEST}
+        twice = {cohort.slides[int(index)].slide_id for index in faulty_slides}
+        faulty_nodes = {fault.line for fault in faults if fault.file == NODES}
+        of_slides = [
+            fault
+            for entry in cohort.slides
+            if entry.slide_id not in twice
+            for fault in cohort.check_slide(entry.slide_id)
+        ]
+        return faults + [fault for fault in of_slides if fault.file != NODES or fault.line not in faulty_nodes]
+
+    @classmethod
+    def _read(cls, folder: str | Path, allow_outside: bool) -> tuple[Cohort | None, list[Fault]]:
+        """The cohort as far as its files can be read, None where `cohort.json` cannot, and the faults of the text."""
         root = Path(folder)
         if root.name == MANIFEST:
             root = root.parent
         if not (root / MANIFEST).exists():
-            raise CohortError([Fault(str(root / MANIFEST), None, "", "no such file; a cohort is a folder with one")])
+            return None, [Fault(str(root / MANIFEST), None, "", "no such file; a cohort is a folder with one")]
         manifest, slide_lines, faults = read_manifest(root)
         nodes = read_lines(root, NODES, Node, faults)
         paths = read_lines(root, PATHS, DiagnosticPath, faults)
         if manifest is None:
-            raise CohortError(faults)
+            return None, faults
         slide_ids = [entry.slide_id for entry in manifest.slides]
         tree = tree_of(nodes, slide_ids)
         faults += manifest_faults(manifest, slide_lines, allow_outside=allow_outside)
         faults += tree.faults
         faults += path_faults(paths, tree, slide_ids)
         faults += region_faults(root, slide_ids)
-        if faults:
-            raise CohortError(faults)
-        return cls(root, manifest, slide_lines, nodes.valid, [path for _, path in paths.valid], digest(root))
+        return cls(root, manifest, slide_lines, nodes.valid, [path for _, path in paths.valid], digest(root)), faults
 
     def slide(self, slide_id: str) -> SlideEntry:
         """The manifest's entry of a slide. Raises `UnknownNameError`."""
@@ -105,7 +131,7 @@ class Cohort:
         if split is None:
             return self.slides
         if split not in SPLITS:
-            raise UnknownNameError("split", split, SPLITS)
+            raise UnknownNameError("split", str(split), SPLITS)
         chosen = tuple(entry for entry in self.slides if entry.split == split)
         if not chosen:
             counts = Counter(entry.split or "none" for entry in self.slides)

@@ -50,8 +50,8 @@ def make_synthetic_cohort(
     this thread after each slide. The cohort is built beside `out` in a hidden folder and renamed at the end; what a
     killed build leaves there is removed by the next one.
 
-    Raises `InvalidArgumentError` if `out` is there and not an empty folder, if another process is building it, or for
-    numbers out of range.
+    Raises `InvalidArgumentError` if `out` is there and not an empty folder, if it cannot be made, if another process is
+    building it, or for numbers out of range.
     """
     out = Path(out)
     _check(slides, seed, size_px, jobs)
@@ -86,6 +86,7 @@ def cached_cohort(
 
     The cache is `WSIGYM_CACHE_DIR`, or the platform's cache folder. Processes that ask at once wait for the first one.
     The folder's name holds the generator's version and parameters, so a newer generator makes a new cohort.
+    Raises `InvalidArgumentError` where the cache cannot be written, and for numbers out of range.
     """
     _check(slides, seed, size_px, jobs)
     root = Path(os.environ.get("WSIGYM_CACHE_DIR") or platformdirs.user_cache_dir("wsigym"))
@@ -93,8 +94,16 @@ def cached_cohort(
     name = f"synthetic-v{FORMAT_VERSION}-{slides}x{size_px}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
     out = root / name
     if not (out / "cohort.json").is_file():
-        root.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(root / f".{name}.lock"):
+        lock = filelock.FileLock(root / f".{name}.lock")
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"the cache folder {root} cannot be written ({error.strerror or error}); set WSIGYM_CACHE_DIR to one "
+                "that can, or name a cohort."
+            ) from None
+        with lock:
             if not (out / "cohort.json").is_file():
                 make_synthetic_cohort(out, slides=slides, seed=seed, size_px=size_px, jobs=jobs, progress=progress)
     return out
@@ -126,14 +135,16 @@ def _building(out: Path) -> Iterator[Path]:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InvalidArgumentError(f"{out} exists and is not an empty folder. Name a new folder, or remove it first.")
     hidden = out.parent / f".{out.name}.building"
-    hidden.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(hidden / "lock")
     try:
+        hidden.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except filelock.Timeout:
         raise InvalidArgumentError(
             f"{out} is being built by another process. Wait for it, or name another folder."
         ) from None
+    except OSError as error:
+        raise InvalidArgumentError(f"{out} cannot be made ({error}). Name another folder.") from None
     try:
         folder = hidden / "cohort"
         shutil.rmtree(folder, ignore_errors=True)
@@ -202,9 +213,8 @@ def _ask(child: subprocess.Popen[str], index: int) -> tuple[int, Annotations]:
     except BrokenPipeError:
         answer = ""
     if not answer:
-        failure = WsigymError(
-            f"making slide {index} failed: {child.stderr.read().strip()[-2000:] or 'no reason given'}"
-        )
+        told = child.stderr.read().strip().splitlines()  # a traceback, whose last line is the error
+        failure = WsigymError(f"making slide {index} failed: {told[-1] if told else 'no reason given'}")
         failure.bad_input = False
         raise failure
     return index, Annotations(**json.loads(answer))

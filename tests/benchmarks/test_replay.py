@@ -60,6 +60,14 @@ def test_a_tampered_record_differs(play: Play, tmp_path: Path, what: str) -> Non
     assert any(difference.startswith(told) for difference in result.differences), result.differences
 
 
+def test_a_record_of_no_item(play: Play, tmp_path: Path) -> None:
+    play(subset="1")
+    path = tmp_path / "run" / "episodes.jsonl"
+    write_lines(path, [read_lines(path)[0] | {"item": "another"}])
+    with pytest.raises(RunError, match="episode another:looker:base:0 asks an item that its cohort does not have"):
+        replay(tmp_path / "run", 0)
+
+
 def test_names_of_episodes(play: Play, tmp_path: Path) -> None:
     play("looker", "second", subset="2", budgets=["tight", "base"])
     records = load_run(tmp_path / "run").records

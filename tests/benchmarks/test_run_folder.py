@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import math
 import os
 import random
 import shutil
@@ -12,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from cohort_builder import read_lines, write_lines
@@ -132,6 +135,64 @@ def test_a_broken_line_in_the_middle_is_never_dropped(play: Play, tmp_path: Path
         with pytest.raises(RunError, match=r"episodes.jsonl:2: not an episode"):
             attempt()
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, math.nan])
+def test_a_score_outside_0_to_1_is_no_score(play: Play, tmp_path: Path, score: float) -> None:
+    play(subset="1")
+    path = tmp_path / "run" / "episodes.jsonl"
+    write_lines(path, [read_lines(path)[0] | {"score": score}])
+    with pytest.raises(RunError, match=r"episodes.jsonl:1: not an episode: score: "):
+        load_run(tmp_path / "run", steps=False)
+
+
+def test_a_folder_in_place_of_the_episodes(play: Play, tmp_path: Path) -> None:
+    play(subset="1")
+    (tmp_path / "run" / "episodes.jsonl").unlink()
+    (tmp_path / "run" / "episodes.jsonl").mkdir()
+    for attempt in (lambda: load_run(tmp_path / "run"), lambda: play(subset="1")):
+        with pytest.raises(RunError, match=r"episodes.jsonl cannot be read \(Is a directory\)"):
+            attempt()
+
+
+class NearlyFull(io.RawIOBase):
+    """A file on a disk with room for `room` bytes: what fits of a line is written, the rest is refused."""
+
+    def __init__(self, file: BinaryIO, room: int) -> None:
+        self.file, self.room = file, room
+
+    def write(self, data: Any) -> int:
+        if self.room == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        taken = self.file.write(data[: min(self.room, 1000)])
+        self.room -= taken
+        return taken
+
+    def fileno(self) -> int:
+        return self.file.fileno()
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def test_a_full_disk_keeps_what_is_finished(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter = RunFolder.__enter__
+
+    def enter_with_little_room(self: RunFolder) -> RunFolder:
+        enter(self)
+        assert self._file is not None
+        self._file = NearlyFull(self._file, 4500)  # type: ignore[assignment]
+        return self
+
+    with monkeypatch.context() as full:
+        full.setattr(RunFolder, "__enter__", enter_with_little_room)
+        with pytest.raises(RunError, match=r"No space left on device.*the same command goes on") as caught:
+            play()
+    assert not caught.value.bad_input
+    kept = len(load_run(tmp_path / "run").records)
+    assert 0 < kept < 10
+    assert play().played == 10 - kept
+    assert len(load_run(tmp_path / "run").records) == 10
 
 
 def test_of_several_lines_with_one_key_the_last_counts(play: Play, tmp_path: Path) -> None:

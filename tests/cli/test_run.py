@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from collections.abc import Callable
@@ -59,6 +60,17 @@ def test_sweep(call: Call, tiny_cohort: Path, tmp_path: Path) -> None:
     records = read_lines(tmp_path / "run" / "episodes.jsonl")
     assert (code, len(records)) == (0, 2 * 2 * 2 * 3)
     assert {record["budget"] for record in records} == {"tight", "2.5=10,10=7,40=5"}
+
+
+def test_what_the_system_refuses_is_one_line(
+    call: Call, tiny_cohort: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "somewhere/x.tif")
+
+    monkeypatch.setattr(wsigym.benchmarks.runner, "run", refuse)
+    asked = ("run", TASK, "--cohort", tiny_cohort, "--policy", "oracle", "--out", tmp_path / "run")
+    assert call(*asked) == (1, "", "wsigym: somewhere/x.tif: No space left on device\n")
 
 
 @pytest.mark.parametrize(

@@ -474,6 +474,22 @@ def test_slides_that_are_missing_or_of_unknown_scale(tmp_path: Path, shared_case
         cohort.open("gone")
 
 
+def test_faults_of_text_and_of_slides_together(tmp_path: Path) -> None:
+    """Slides and nodes whose own lines are faulty are not held against each other."""
+    folder = build_cohort(tmp_path, slides=[{"slide_id": "s1"}, {"slide_id": "s2"}, {"slide_id": "s3"}])
+    assert Cohort.faults_of(folder) == []
+    (folder / "s2.svs").unlink()
+    change_slide(folder, 2, {"path": "/nowhere/s3.svs"})
+    change_line(folder, "nodes.jsonl", 2, {"box": [300, 200, 4000, 300]})
+    change_line(folder, "nodes.jsonl", 5, {"box": [64, 1200, 4000, 700]})
+    assert [(fault.file, fault.line, fault.field) for fault in Cohort.faults_of(folder)] == [
+        ("cohort.json", 13, "slides.2.path"),
+        ("nodes.jsonl", 2, "box"),
+        ("nodes.jsonl", 5, "box"),
+        ("cohort.json", 9, "slides.1.path"),
+    ]
+
+
 def test_unknown_slide(folder: Path) -> None:
     cohort = Cohort.load(folder)
     for ask in (cohort.slide, cohort.open, cohort.check_slide, cohort.regions):
@@ -488,6 +504,8 @@ def test_splits(tmp_path: Path) -> None:
     assert [entry.slide_id for entry in cohort.in_split(None)] == ["s1", "s2", "s3"]
     with pytest.raises(UnknownNameError, match=r"unknown split 'tests'\. Did you mean 'test'"):
         cohort.in_split("tests")
+    with pytest.raises(UnknownNameError, match=r"unknown split '3'\. Known: train"):
+        cohort.in_split(3)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="no slide in split 'val'; it has 1 in none, 1 in test, 1 in train"):
         cohort.in_split("val")
 

@@ -376,6 +376,15 @@ def test_bad_numbers(tmp_path: Path, wrong: dict[str, int], said: str) -> None:
 # The cache -----------------------------------------------------------------------------------------------------------
 
 
+def test_folders_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidArgumentError, match=r"cannot be made .*Name another folder"):
+        make_synthetic_cohort(tmp_path / "file" / "cohort", slides=1)
+    monkeypatch.setenv("WSIGYM_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(InvalidArgumentError, match=r"file cannot be written .*set WSIGYM_CACHE_DIR"):
+        default_cohort()
+
+
 def test_a_cached_cohort_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WSIGYM_CACHE_DIR", str(tmp_path / "cache"))
     first = cached_cohort(slides=1, size_px=SIZE, jobs=1)

@@ -16,7 +16,7 @@ from rich.console import Console
 import wsigym
 from wsigym.errors import WsigymError, WsigymWarning
 
-from . import cohort, demo, listing, run, table, tiles
+from . import bench, cohort, demo, listing, run, table, tiles
 
 __all__ = ["app", "main"]
 
@@ -28,6 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(bench.app, name="bench")
 app.add_typer(cohort.app, name="cohort")
 app.add_typer(tiles.app, name="tiles")
 for command in (
@@ -60,6 +61,9 @@ def main() -> None:
         except WsigymError as error:
             _tell(str(error))
             sys.exit(2 if error.bad_input else 1)
+        except OSError as error:  # a full disk, a folder without permission: the system's words say which
+            _tell(f"{error.filename or 'the output'}: {error.strerror or error}")
+            sys.exit(1)
 
 
 def _tell(text: str) -> None:

@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 
-from wsigym.errors import CohortError
-
 from . import cohort_export, cohort_import
 from .progress import progress_of
 
@@ -50,17 +48,14 @@ def check(
     """Validate files, slides and boxes; list every fault, not only the first."""
     from wsigym.cohorts import Cohort
 
-    try:
-        loaded = Cohort.load(cohort, allow_outside=allow_outside)
-        faults = loaded.check_slides()
-    except CohortError as error:
-        faults = list(error.faults)
+    faults = Cohort.faults_of(cohort, allow_outside=allow_outside)
     if as_json:
         typer.echo(json.dumps({"faults": [asdict(fault) for fault in faults]}, indent=2))
     elif faults:
         typer.echo("\n".join(str(fault) for fault in faults), err=True)
         typer.echo(f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in {cohort}", err=True)
     else:
+        loaded = Cohort.load(cohort, allow_outside=allow_outside)
         typer.echo(
             f"{loaded.name}: {len(loaded.slides)} slide(s), {len(loaded.nodes)} nodes, {len(loaded.paths)} paths"
         )
