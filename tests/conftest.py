@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from cohort_builder import build_cohort
+from hypothesis import settings
+
+# A busy machine is no fault of an example; in CI the examples are the same each time.
+settings.register_profile("wsigym", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("wsigym")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
