@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from wsigym.slides import Box, Slide
 from wsigym.slides.geometry import fitted_size, magnification_from_mpp, shown_magnification
+from wsigym.slides.resample import filled
 
 __all__ = ["View", "blank", "context_view", "draw_boxes", "view_of"]
 
@@ -34,7 +35,7 @@ class View:
 
 def blank(slide: Slide, px: int) -> Image:
     """uint8 (px, px, 3) of the slide's background colour."""
-    return np.full((px, px, 3), slide.background, dtype=np.uint8)
+    return filled(px, px, slide.background)
 
 
 def view_of(slide: Slide, box: Box, px: int, cap: float) -> View:
@@ -42,8 +43,11 @@ def view_of(slide: Slide, box: Box, px: int, cap: float) -> View:
     mpp = _known_mpp(slide)
     magnification = shown_magnification(box, px, mpp, cap)
     width, height = (min(px, side) for side in fitted_size(box, magnification, mpp))
-    image = blank(slide, px)
-    image[:height, :width] = slide.read(box, (width, height))
+    image = slide.read(box, (width, height))
+    if (width, height) != (px, px):
+        image = cv2.copyMakeBorder(  # type: ignore[assignment]
+            image, 0, px - height, 0, px - width, cv2.BORDER_CONSTANT, value=slide.background
+        )
     return View(image, box, magnification, (width, height))
 
 

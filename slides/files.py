@@ -14,7 +14,7 @@ from .backends import Backend
 
 __all__ = ["MAX_OPEN_FILES", "FileState", "OpenFiles", "check_unchanged", "file_state", "open_files"]
 
-MAX_OPEN_FILES = 128
+MAX_OPEN_FILES = 64
 """Slides kept open at once. Systems allow a process 256 files (macOS) or 1,024 (Linux) unless told otherwise."""
 
 

@@ -22,7 +22,7 @@ from wsigym.errors import (
 from .backends import Backend, backend_class
 from .files import FileState, check_unchanged, open_files
 from .geometry import UPSAMPLING_TOLERANCE, Box, fitted_size, magnification_from_mpp
-from .resample import Edges, Plane, level_for, resample
+from .resample import Edges, Plane, filled, level_for, resample
 from .resolution import PLAUSIBLE_MPP, Resolution
 
 __all__ = ["MAX_OUTPUT_PX", "ON_BAD_TILE", "RESAMPLINGS", "Slide"]
@@ -212,7 +212,7 @@ class Slide:
             return backend.read_level(level, x, y, width, height, shrink)
         except BadTileError:
             pass
-        pixels = np.full((height, width, 3), self.background, dtype=np.uint8)
+        pixels = filled(width, height, self.background)
         tile_width, tile_height = (side // shrink for side in backend.tile_size(level))
         for row in range(y // tile_height, -(-(y + height) // tile_height)):
             y0, y1 = max(y, row * tile_height), min(y + height, (row + 1) * tile_height)

@@ -81,12 +81,8 @@ def _images(tiff: tifffile.TiffFile) -> Iterator[tifffile.TiffPage | tifffile.Ti
 def _check_extents(tiff: tifffile.TiffFile, location: str) -> None:
     size = tiff.filehandle.size
     for number, image in enumerate(_images(tiff)):
-        page = image.keyframe
-        if page is not None and page.is_tiled and page.tilewidth * page.tilelength > MAX_TILE_PX:
-            raise SlideOpenError(
-                f"{location}: the tiles of image {number} are {page.tilewidth} x {page.tilelength} px; at most "
-                f"{MAX_TILE_PX:,} px are read at once. Its header is broken, or convert it to tiles of 512 x 512 px."
-            )
+        if (page := image.keyframe) is not None and page.is_tiled:
+            _check_grid(page, number, location)
         offsets = np.asarray(image.dataoffsets, dtype=np.uint64)
         counts = np.asarray(image.databytecounts, dtype=np.uint64)
         if len(offsets) != len(counts):
@@ -100,6 +96,22 @@ def _check_extents(tiff: tifffile.TiffFile, location: str) -> None:
                 f"the file's last byte (it has {size:,} bytes and needs {int((offsets + counts).max()):,}). "
                 f"Copy or download it again."
             )
+
+
+def _check_grid(page: tifffile.TiffPage, number: int, location: str) -> None:
+    """What a header claims is bounded before anything of that size is allocated."""
+    width, height = page.tilewidth, page.tilelength
+    if not 0 < width * height <= MAX_TILE_PX:
+        raise SlideOpenError(
+            f"{location}: the tiles of image {number} are {width} x {height} px; from 1 to {MAX_TILE_PX:,} px are "
+            f"read at once. Its header is broken, or convert it to tiles of 512 x 512 px."
+        )
+    needed = -(-page.imagewidth // width) * -(-page.imagelength // height)
+    if needed < 1 or len(page.dataoffsets) < needed:
+        raise SlideOpenError(
+            f"{location}: image {number} is {page.imagewidth} x {page.imagelength} px, which takes {needed:,} tiles of "
+            f"{width} x {height} px, but {len(page.dataoffsets):,} are listed. Its header is broken."
+        )
 
 
 def _check_pixels(tiff: tifffile.TiffFile, location: str) -> None:

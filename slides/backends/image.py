@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import struct
 import threading
 import warnings
 
@@ -16,9 +18,15 @@ from ._tiff import check_tiff_file, is_tiled_tiff
 
 __all__ = ["ImageBackend"]
 
+# Pillow logs what it finds wrong in a file; without a handler Python prints that to stderr, beside our own error.
+logging.getLogger("PIL").addHandler(logging.NullHandler())
+
 _MODES = {"1", "L", "LA", "P", "PA", "RGB", "RGBA"}
 """Pillow's modes that turn into 8-bit RGB without loss."""
 
+
+_NO_IMAGE = (OSError, ValueError, SyntaxError, KeyError, IndexError, TypeError, struct.error)
+"""What Pillow's parsers are seen to raise on broken headers."""
 
 _TOO_LARGE = (Image.DecompressionBombWarning, Image.DecompressionBombError)
 
@@ -41,7 +49,7 @@ class ImageBackend:
             raise SlideOpenError(
                 f"{location}: too large for a flat image ({error}). Convert it to a tiled pyramidal TIFF."
             ) from error
-        except OSError as error:
+        except _NO_IMAGE as error:
             raise SlideOpenError(f"{location}: cannot be opened as an image ({error}).") from error
         with image:
             if image.mode not in _MODES:
@@ -62,7 +70,7 @@ class ImageBackend:
                 return True
         except _TOO_LARGE:
             return True
-        except OSError:
+        except _NO_IMAGE:
             return False
 
     def tile_size(self, level: int) -> tuple[int, int]:
@@ -83,7 +91,7 @@ class ImageBackend:
                 try:
                     with _open_image(self._location) as image:
                         rgba = np.asarray(image.convert("RGBA"))
-                except (OSError, ValueError, SyntaxError) as error:
+                except _NO_IMAGE as error:
                     raise BadTileError(f"{self._location}: the image cannot be decoded ({error}).") from error
                 self._pixels = over_background(rgba, WHITE)
             return self._pixels

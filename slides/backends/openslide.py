@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import numpy as np
@@ -44,7 +45,7 @@ class OpenSlideBackend:
         check_tiff_file(location)
         self._location = location
         self._slide = self._open()
-        self.properties = dict(self._slide.properties)
+        self.properties = _properties(self._slide)
         self.background = background_from(self.properties)
         self.level_dimensions = tuple(self._slide.level_dimensions)
         self._downsamples = self._slide.level_downsamples
@@ -117,6 +118,15 @@ def _on_grid(place: int, downsample: float) -> tuple[int, int]:
 
 def _off_grid(place_level_0: float) -> float:
     return abs(place_level_0 - round(place_level_0))
+
+
+def _properties(slide: openslide.OpenSlide) -> dict[str, str]:
+    """Its properties, without those whose name is broken: OpenSlide lists them and then does not know them."""
+    properties = {}
+    for name in slide.properties:
+        with contextlib.suppress(KeyError):
+            properties[name] = slide.properties[name]
+    return properties
 
 
 def _icc_profile(slide: openslide.OpenSlide) -> bytes | None:

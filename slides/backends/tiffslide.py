@@ -45,11 +45,18 @@ class TiffSlideBackend:
         self._slide = _open(location)
         tiff = self._slide.ts_tifffile
         check_tiff(tiff, location)
-        self._levels = _levels(tiff, location)
-        in_pyramid = {page.offset for page in self._levels}
-        self._associated = {
-            series.name.lower(): series for series in tiff.series if series.keyframe.offset not in in_pyramid
-        }
+        try:
+            self._levels = _levels(tiff, location)
+            in_pyramid = {page.offset for page in self._levels}
+            self._associated = {
+                series.name.lower(): series for series in tiff.series if series.keyframe.offset not in in_pyramid
+            }
+        except SlideOpenError:
+            raise
+        except Exception as error:  # tifffile puts images together as it finds them, and trusts what it finds
+            raise SlideOpenError(
+                f"{location}: its images do not fit together ({type(error).__name__}: {error})."
+            ) from error
         self.properties = _properties(self._slide, location)
         self.background = background_from(self.properties)
         self.level_dimensions = tuple((page.imagewidth, page.imagelength) for page in self._levels)

@@ -11,6 +11,7 @@ import functools
 import itertools
 import os
 import struct
+import weakref
 from dataclasses import dataclass
 
 import cv2
@@ -22,12 +23,13 @@ from wsigym.errors import BadTileError, SlideOpenError, SlideReadError
 from ..cache import next_token
 from ..cache import tiles as tile_cache
 from ..files import FileState, file_state
+from ..resample import filled
 from ._ifd import Directory, OddTiffError, read_directories
 from ._jpeg import Completer, JpegError, JpegKind, checked_tables, decode
 from ._pixels import WHITE
 from ._tiff import MAX_TILE_PX
 
-__all__ = ["TilesBackend"]
+__all__ = ["TilesBackend", "forget_indexes"]
 
 MAX_INDEXES = 64
 """Tile indexes kept: 16 bytes a tile, 2.5 MB for a slide of 100,000 px a side."""
@@ -84,6 +86,8 @@ class TilesBackend:
         self.icc_profile = index.icc_profile
         self.associated_names = index.associated_names
         self._descriptor = os.open(location, os.O_RDONLY | os.O_CLOEXEC)
+        self._close = weakref.finalize(self, os.close, self._descriptor)
+        self._close.atexit = False
 
     @classmethod
     def recognises(cls, location: str) -> bool:
@@ -120,13 +124,7 @@ class TilesBackend:
         return OpenSlideBackend(self._location).read_associated(name)
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def __del__(self) -> None:
-        if "_descriptor" in self.__dict__:  # it is absent where opening failed
-            self.close()
+        self._close()
 
     def _tile(self, level: int, column: int, row: int, shrink: int) -> npt.NDArray[np.uint8]:
         """uint8 (h, w, 3), read-only: a tile as far as it lies in the level, a last part of a pixel counted whole."""
@@ -148,7 +146,7 @@ class TilesBackend:
         height = min(kind.height, grid.height - row * kind.height)
         count = int(grid.counts[number])
         if count == 0:
-            return np.full((-(-height // shrink), -(-width // shrink), 3), self.background, dtype=np.uint8)
+            return filled(-(-width // shrink), -(-height // shrink), self.background)
         try:
             data = os.pread(self._descriptor, count, int(grid.offsets[number]))
         except OSError as error:
@@ -203,6 +201,11 @@ def _index(location: str, state: FileState | None) -> _Index | None:
         return None
     finally:
         os.close(descriptor)
+
+
+def forget_indexes() -> None:
+    """Read the index of each file anew when it is next opened, as a new process would."""
+    _index.cache_clear()
 
 
 def _is_other_vendor(first: Directory) -> bool:

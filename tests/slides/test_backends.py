@@ -44,7 +44,7 @@ def _coded(folder: Path) -> list[Path]:
         write_slide(folder / "jpeg.tif", pixels, compression="jpeg"),
         write_slide(folder / "jpeg420.tif", pixels, compression="jpeg", subsampling=(2, 2)),
         write_slide(folder / "aperio.svs", pixels, compression="jpeg", aperio="|AppMag = 40|MPP = 0.25"),
-        write_slide(folder / "bigtiff.tif", pixels, compression="jpeg"),
+        write_slide(folder / "bigtiff.tif", pixels, compression="jpeg", bigtiff=True),
         write_slide(folder / "grey.tif", pixels[..., 0].copy()),
         write_slide(folder / "inverted.tif", pixels[..., 0].copy(), photometric="miniswhite"),
         write_slide(folder / "rgba.tif", np.dstack([pixels, np.full((200, 300), 255, np.uint8)]), extrasamples=[2]),

@@ -6,9 +6,12 @@ printed as its message, without a traceback.
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
-from typing import Annotated, TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 from rich.console import Console
@@ -54,7 +57,7 @@ def _options(
 
 def main() -> None:
     """Entry point of the `wsigym` command."""
-    with warnings.catch_warnings():
+    with _tidy_end(), warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
             app()
@@ -64,6 +67,20 @@ def main() -> None:
         except OSError as error:  # a full disk, a folder without permission: the system's words say which
             _tell(f"{error.filename or 'the output'}: {error.strerror or error}")
             sys.exit(1)
+
+
+@contextmanager
+def _tidy_end() -> Iterator[None]:
+    """SIGTERM, as `kill` and batch systems send it, ends the work as an error does, so that nothing half-made stays."""
+
+    def end(number: int, _: object) -> NoReturn:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _tell(text: str) -> None:
