@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +48,19 @@ def test_cohort_synth_makes_what_cohort_check_accepts(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     assert str(folder) in invoke("cohort", "synth", str(folder), "--slides", "1", "--size-px", "2048", "--jobs", "1")
     assert "synthetic-seed0: 1 slide(s)" in invoke("cohort", "check", str(folder))
+
+
+def test_a_stopped_cohort_synth_leaves_nothing(tmp_path: Path) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asked = ["cohort", "synth", str(tmp_path / "made"), "--slides", "500", "--size-px", "2048", "--jobs", "2"]
+        made = subprocess.Popen([sys.executable, "-m", "wsigym", *asked], stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".made.building/cohort/slides/*")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        made.send_signal(number)
+        assert made.wait(60) == (1 if number == signal.SIGINT else 128 + signal.SIGTERM)
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_cohort_check_lists_every_fault(
