@@ -152,13 +152,20 @@ def _resample_shrunk(
     interpolation, and the scale is the rectangle's, so that nothing drifts.
     """
     left, top, right, bottom = rect
-    x0, y0 = left // shrink, top // shrink
-    x1, y1 = -(-right // shrink), -(-bottom // shrink)
+    x0, across, part_x, x1 = _span(left, right, shrink, plane.width)
+    y0, down, part_y, y1 = _span(top, bottom, shrink, plane.height)
     pixels = plane.read(x0, y0, x1 - x0, y1 - y0, shrink)
-    pixels = _moved(pixels, (left - x0 * shrink) / shrink, -(-(right - left) // shrink), axis=1)
-    pixels = _moved(pixels, (top - y0 * shrink) / shrink, -(-(bottom - top) // shrink), axis=0)
+    pixels = _moved(_moved(pixels, part_x, across, axis=1), part_y, down, axis=0)
     extent_x, extent_y = (right - left) / shrink, (bottom - top) / shrink
     return _owned(_shrunk_by_area(pixels, extent_x, extent_y, width, height))
+
+
+def _whole_area(extent: float, count: int, available: int) -> int:
+    """Into how many parts each of `count` pixels is cut so that they are about as large as those `available`."""
+    parts = max(1, round(extent / count))
+    if count * parts != extent and round(available * count * parts / extent) == available:
+        parts += 1  # OpenCV copies where the number stays, whatever the factor
+    return parts
 
 
 def _moved(pixels: npt.NDArray[np.uint8], part: float, count: int, axis: int) -> npt.NDArray[np.uint8]:
@@ -185,11 +192,22 @@ def resize(pixels: npt.NDArray[np.uint8], width: int, height: int, *, nearest: b
     return _owned(_shrunk_by_area(pixels, pixels.shape[1], pixels.shape[0], width, height))
 
 
+def _span(low: int, high: int, shrink: int, limit: int) -> tuple[int, int, float, int]:
+    """(first shrunk pixel, number of pixels needed from `low` on, part of the first before `low`, end of those to read)
+
+    One more than needed is read where `low` lies within a shrunk pixel, unless the level ends there.
+    """
+    first, rest = divmod(low, shrink)
+    count = -(-(high - low) // shrink)
+    return first, count, rest / shrink, min(first + count + (rest > 0), -(-limit // shrink))
+
+
 def _shrunk_by_area(
     pixels: npt.NDArray[np.uint8], extent_x: float, extent_y: float, width: int, height: int
 ) -> npt.NDArray[np.uint8]:
     """The first `extent_x` x `extent_y` pixels, whose last may be parts of one, at `width` x `height`."""
-    across, down = max(1, round(extent_x / width)), max(1, round(extent_y / height))
+    across = _whole_area(extent_x, width, pixels.shape[1])
+    down = _whole_area(extent_y, height, pixels.shape[0])
     whole = width * across, height * down
     if whole != (extent_x, extent_y):
         # Given factors and no size, OpenCV takes the factors as they are.

@@ -1,13 +1,15 @@
 """Broken slide files by the thousand, and a worker process that opens and reads them. Imported by spawned processes.
 
-A case is a number: it says which file is broken, how, and which backend reads it, so that `python -c "import slide_fuzz;
-print(slide_fuzz.run_case(17, folder))"` repeats one.
+A case is a number: it says which file is broken, how, and which backend reads it, so that `run_case` repeats one.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import resource
+import signal
+import time
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
@@ -169,3 +171,19 @@ class _Worker:
             self._process.kill()
         self._process.join()
         return None if alive else self._process.exitcode
+
+
+def faulty_work(connection: Connection, folder: str) -> None:
+    """A worker whose native code fails in case 1 and never returns in case 3."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+    while True:
+        try:
+            case = connection.recv()
+        except EOFError:
+            return
+        if case == 1:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if case == 3:
+            time.sleep(60)
+        connection.send("read")

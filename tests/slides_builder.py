@@ -23,13 +23,15 @@ def write_slide(
     compression: str = "deflate",
     aperio: str | None = None,
     bigtiff: bool = False,
+    rgb: bool = False,
+    quality: int = 90,
     **tags: Any,
 ) -> Path:
     """Write `pixels` (height, width, 3) as a tiled pyramid whose levels are area means over the whole extent.
 
-    Lossless unless `compression="jpeg"`. A level's size is that of level 0 divided and rounded down, as scanners have
-    it. `aperio` is what follows the sizes in an SVS file's description, such as "|AppMag = 40|MPP = 0.25", and makes
-    the file one; `mpp` is then not written as a tag.
+    Lossless unless `compression="jpeg"`, which has the given quality and YCbCr inside unless `rgb`. A level's size is
+    that of level 0 divided and rounded down, as scanners have it. `aperio` is what follows the sizes in an SVS file's
+    description, such as "|AppMag = 40|MPP = 0.25", and makes the file one; `mpp` is then not written as a tag.
     """
     height, width = pixels.shape[:2]
     with tifffile.TiffWriter(path, bigtiff=bigtiff) as tiff:
@@ -60,9 +62,7 @@ def write_abbreviated(path: Path, pixels: npt.NDArray[np.uint8], *, rgb: bool, t
     for y in range(0, height, tile_px):
         for x in range(0, width, tile_px):
             tile = np.ascontiguousarray(padded[y : y + tile_px, x : x + tile_px])
-            tiles.append(
-                imagecodecs.jpeg8_encode(tile, 90, colorspace="rgb", outcolorspace="rgb" if rgb else "ycbcr")
-            )
+            tiles.append(imagecodecs.jpeg8_encode(tile, 90, colorspace="rgb", outcolorspace="rgb" if rgb else "ycbcr"))
     tables, _ = _parted(tiles[0])
     with tifffile.TiffWriter(path) as tiff:
         tiff.write(

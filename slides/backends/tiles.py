@@ -7,6 +7,7 @@ Whatever is not exactly of this kind is not recognised, and OpenSlide reads it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
@@ -327,6 +328,7 @@ def _aperio_properties(description: str) -> dict[str, str]:
         if equals:
             properties[f"aperio.{name.strip()}"] = value.strip()
     for source, name in (("aperio.MPP", "mpp-x"), ("aperio.MPP", "mpp-y"), ("aperio.AppMag", "objective-power")):
-        if source in properties:
-            properties[f"openslide.{name}"] = properties[source]
+        # A number or nothing, as OpenSlide has it; some scanners' locales write a comma.
+        with contextlib.suppress(KeyError, ValueError):
+            properties[f"openslide.{name}"] = f"{float(properties[source].replace(',', '.')):.10g}"
     return properties

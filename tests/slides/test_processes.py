@@ -113,3 +113,32 @@ def test_a_pickle_carries_what_is_known_and_opens_the_file_when_it_reads(slide: 
         assert dict(other.properties) == dict(slide.properties)
         assert reads(other, 3, 10) == reads(slide, 3, 10)
         other.close()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_four_processes_read_a_thousand_regions_each(paths: dict[str, Path], method: str) -> None:
+    with open_slide(paths["tiles"]) as slide:
+        assert slide.backend == "tiles"
+        expected = _reads(slide, 0, 1000)
+        with multiprocessing.get_context(method).Pool(4) as pool:
+            for found in pool.imap_unordered(partial(_reads, slide, count=1000), [0, 0, 0, 0]):
+                assert found == expected
+
+
+def test_a_child_begins_with_its_own_files_and_an_empty_cache(paths: dict[str, Path]) -> None:
+    from wsigym.slides import cache_info
+    from wsigym.slides.files import open_files
+
+    with open_slide(paths["tiles"]) as slide:
+        slide.read(slide.box)
+        ours = open_files()
+        assert cache_info().tiles > 0
+        context = multiprocessing.get_context("fork")
+        answers = context.SimpleQueue()
+        child = context.Process(
+            target=lambda: answers.put((open_files() is ours, len(open_files()), cache_info().tiles))
+        )
+        child.start()
+        child.join(20)
+        assert answers.get() == (False, 0, 0)

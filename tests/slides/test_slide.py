@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slides_builder import gradient, noise, write_slide
 
-from wsigym.errors import InvalidArgumentError, MissingResolutionError, UpsamplingError
+from wsigym.errors import InvalidArgumentError, MissingResolutionError, UnknownNameError, UpsamplingError
 from wsigym.slides import Box, Slide, open_slide
 from wsigym.slides.resample import level_for
 
@@ -299,3 +299,36 @@ def test_a_slide_of_one_pixel(tmp_path: Path) -> None:
         assert slide.read(Box(0, 0, 1, 1)).tolist() == [[[0, 0, 128]]]
         assert slide.read(Box(-1, -1, 3, 3))[1, 1].tolist() == [0, 0, 128]
         assert slide.thumbnail(100).shape == (1, 1, 3)
+
+
+@pytest.mark.parametrize("backend", ["openslide", "tiffslide"])
+def test_labels_are_read_with_nearest(tmp_path: Path, backend: str) -> None:
+    """A mask of 0, 100 and 200 has no other values at any size, and each is the one under the pixel's middle."""
+    labels = np.repeat(np.repeat(np.random.default_rng(0).integers(0, 3, (60, 80), dtype=np.uint8) * 100, 4, 0), 4, 1)
+    path = write_slide(tmp_path / "mask.tif", labels, downsamples=(1,))
+    with open_slide(path, backend=backend) as slide:
+        for size in ((320, 240), (80, 60), (77, 31), (640, 480), (1000, 3)):
+            shown = slide.read(slide.box, size, resampling="nearest")
+            x = ((np.arange(size[0]) + 0.5) * 320 / size[0]).astype(int)
+            y = ((np.arange(size[1]) + 0.5) * 240 / size[1]).astype(int)
+            np.testing.assert_array_equal(shown[..., 0], labels[y][:, x])
+        assert set(np.unique(slide.read(Box(-50, -50, 500, 400), (33, 44), resampling="nearest"))) == {0, 100, 200, 255}
+        assert len(np.unique(slide.read(slide.box, (77, 31)))) > 3
+
+
+def test_nearest_takes_the_level_of_the_size(noise_slide: Slide) -> None:
+    level = noise_slide.read(noise_slide.box, (128, 96))
+    np.testing.assert_array_equal(noise_slide.read(noise_slide.box, (128, 96), resampling="nearest"), level)
+
+
+def test_nearest_never_shrinks_in_the_decoder(tmp_path: Path) -> None:
+    path = write_slide(tmp_path / "mask.tif", noise(512, 512), downsamples=(1,), compression="jpeg")
+    with open_slide(path) as slide:
+        assert slide.backend == "tiles"
+        every_eighth = slide.read(slide.box)[4::8, 4::8]
+        np.testing.assert_array_equal(slide.read(slide.box, (64, 64), resampling="nearest"), every_eighth)
+
+
+def test_there_are_two_resamplings(noise_slide: Slide) -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown resampling 'nearst'. Did you mean 'nearest'"):
+        noise_slide.read(noise_slide.box, (10, 10), resampling="nearst")
