@@ -120,7 +120,7 @@ def test_a_pickle_carries_what_is_known_and_opens_the_file_when_it_reads(slide: 
 def test_four_processes_read_a_thousand_regions_each(paths: dict[str, Path], method: str) -> None:
     with open_slide(paths["tiles"]) as slide:
         assert slide.backend == "tiles"
-        expected = _reads(slide, 0, 1000)
+        expected = reads(slide, 0, 1000)
         with multiprocessing.get_context(method).Pool(4) as pool:
             for found in pool.imap_unordered(partial(_reads, slide, count=1000), [0, 0, 0, 0]):
                 assert found == expected
