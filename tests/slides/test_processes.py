@@ -122,7 +122,7 @@ def test_four_processes_read_a_thousand_regions_each(paths: dict[str, Path], met
         assert slide.backend == "tiles"
         expected = reads(slide, 0, 1000)
         with multiprocessing.get_context(method).Pool(4) as pool:
-            for found in pool.imap_unordered(partial(_reads, slide, count=1000), [0, 0, 0, 0]):
+            for found in pool.imap_unordered(partial(reads, slide, count=1000), [0, 0, 0, 0]):
                 assert found == expected
 
 

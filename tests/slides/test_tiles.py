@@ -145,7 +145,7 @@ def ramp(tmp_path_factory: pytest.TempPathFactory) -> Slide:
     times=st.floats(1, 20),
 )
 def test_nothing_drifts(ramp: Slide, x: int, y: int, width: int, height: int, times: float) -> None:
-    """At any shrinking, what is shown is where it should be to half a level pixel; the rest is rounding, three times."""
+    """At any shrinking, what is shown is where it should be, to half a level pixel and three roundings."""
     size = max(1, round(width / times)), max(1, round(height / times))
     level_0 = ramp.read(Box(x, y, width, height)).astype(np.float32)
     exact = cv2.resize(level_0, size, interpolation=cv2.INTER_AREA)  # a level-0 pixel is one grey level
