@@ -103,6 +103,9 @@ PLANTS = {
 def test_a_planted_fault_is_reported_once_on_its_line(kind: str, forest: Forest, data: st.DataObject) -> None:
     field, plant = PLANTS[kind]
     children = [index for index, node in enumerate(forest.nodes) if node["parent_id"] is not None]
+    if kind == "box":  # a node that moves leaves its own children behind, and those are faults too
+        parents = {(node["slide_id"], node["parent_id"]) for node in forest.nodes}
+        children = [at for at in children if (forest.nodes[at]["slide_id"], forest.nodes[at]["node_id"]) not in parents]
     assume(children)
     at = data.draw(st.sampled_from(children))
     node = forest.nodes[at]
