@@ -13,7 +13,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -53,8 +53,9 @@ TARGET_NAVIGATION, TARGET_OPEN = 20.0, 3.0
 
 @dataclass(frozen=True, slots=True)
 class ReaderSizes:
-    """How much is measured: slides of this side, regions a pattern by output px, steps, repeats, reads a process."""
+    """How much is measured: slides, their side, regions a pattern by output px, steps, repeats, reads a process."""
 
+    slides: int = 4
     side_px: int = 24_000
     regions: tuple[tuple[int, int], ...] = ((224, 60), (1024, 8))
     steps: int = 400
@@ -63,7 +64,7 @@ class ReaderSizes:
 
     @classmethod
     def quick(cls) -> ReaderSizes:
-        return cls(2048, ((224, 4),), 20, 2, 20)
+        return cls(1, 2048, ((224, 4),), 20, 2, 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def bench_reader(
     sizes: ReaderSizes, folder: Path | None = None, progress: Callable[[int, int], None] | None = None
 ) -> list[Row]:
     """Make the slides where they are not there yet, measure everything, and return a row for each pattern and slide."""
-    slides = speed_slides(sizes.side_px)
+    slides = speed_slides(sizes.side_px)[: sizes.slides]
     paths = [speed_slide(slide, folder) for slide in slides]
     before = cache_info().max_bytes
     rows: list[Row] = []
@@ -107,19 +108,19 @@ def bench_reader(
 
 
 def _bench_slide(slide: SpeedSlide, path: Path, sizes: ReaderSizes, *, first: bool) -> Iterator[Row]:
-    contestants = _Contestants(path)
-    for px, count in sizes.regions:
-        for downsample in DOWNSAMPLES:
-            if px * downsample <= slide.side_px:
-                boxes = _random_boxes(slide.side_px, px * downsample, count)
-                target = TARGETS.get((px, downsample)) if first else None
-                yield contestants.random(slide.label, boxes, px, downsample, sizes.repeats, target)
-    yield contestants.navigation(slide, sizes, TARGET_NAVIGATION if first else None)
-    if first:
-        yield contestants.opening(slide.label, path, sizes.repeats)
-        yield contestants.threads(slide, sizes)
-        yield from contestants.prefetching(slide, sizes)
-        yield from _processes(slide, path, sizes.process_reads)
+    with closing(_Contestants(path)) as contestants:
+        for px, count in sizes.regions:
+            for downsample in DOWNSAMPLES:
+                if px * downsample <= slide.side_px:
+                    boxes = _random_boxes(slide.side_px, px * downsample, count)
+                    target = TARGETS.get((px, downsample)) if first else None
+                    yield contestants.random(slide.label, boxes, px, downsample, sizes.repeats, target)
+        yield contestants.navigation(slide, sizes, TARGET_NAVIGATION if first else None)
+        if first:
+            yield contestants.opening(slide.label, path, sizes.repeats)
+            yield contestants.threads(slide, sizes)
+            yield from contestants.prefetching(slide, sizes)
+            yield from _processes(slide, path, sizes.process_reads)
 
 
 class _Contestants:
@@ -131,6 +132,10 @@ class _Contestants:
         self.slide = open_slide(path, backend="tiles")
         self._openslide = openslide.OpenSlide(path)
         self._tiffslide = TiffSlide(path)
+
+    def close(self) -> None:
+        for opened in (self.slide, self._openslide, self._tiffslide):
+            opened.close()
 
     def ours(self, box: Box, px: int) -> npt.NDArray[np.uint8]:
         return self.slide.read(box, (px, px))

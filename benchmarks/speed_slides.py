@@ -8,6 +8,7 @@ coded alike) take 9, 13 and 14 kB at 20x, 10x and 2.5x.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ def speed_slide(slide: SpeedSlide, folder: Path | None = None) -> Path:
 
 
 def _write(path: Path, slide: SpeedSlide) -> None:
-    pieces = _pieces(np.random.default_rng(SEED))
+    pieces = _pieces()
     count = -(-slide.side_px // PIECE_PX)
     chosen = np.random.default_rng(SEED + 1).integers(0, len(pieces), (count, count))
     with tifffile.TiffWriter(path, bigtiff=True) as tiff:
@@ -114,7 +115,9 @@ def _tiles(
             yield simplejpeg.encode_jpeg(tile, QUALITY, "RGB", "420")
 
 
-def _pieces(rng: np.random.Generator) -> list[npt.NDArray[np.uint8]]:
+@functools.cache
+def _pieces() -> list[npt.NDArray[np.uint8]]:
+    rng = np.random.default_rng(SEED)
     return [_glass(rng) if index % 5 in GLASS else _tissue(rng) for index in range(PIECES)]
 
 
