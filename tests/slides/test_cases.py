@@ -263,6 +263,22 @@ def test_one_bad_tile_leaves_the_others(shared_cases: Path, name: str, backend: 
 
 
 @pytest.mark.parametrize("backend", ANY)
+@pytest.mark.parametrize("name", BAD_TILE)
+def test_one_bad_tile_is_background_where_that_is_asked_for(shared_cases: Path, name: str, backend: str) -> None:
+    with (
+        open_slide(shared_cases / name, backend=backend, on_bad_tile="background") as slide,
+        open_slide(shared_cases / "single_level.tif") as whole,
+    ):
+        expected = whole.read(whole.box)
+        expected[256:512, 256:512] = 255
+        np.testing.assert_array_equal(slide.read(slide.box), expected)
+        assert (slide.read(Box(256, 256, 256, 256), (32, 32)) == 255).all()
+        assert slide.bad_tiles == 1
+        slide.thumbnail(100)
+        assert slide.bad_tiles == 1
+
+
+@pytest.mark.parametrize("backend", ANY)
 def test_a_tile_never_scanned_is_white(shared_cases: Path, backend: str) -> None:
     with open_slide(shared_cases / "tile_sparse.tif", backend=backend) as slide:
         assert (slide.read(Box(256, 256, 256, 256)) == 255).all()

@@ -7,7 +7,19 @@ import sys
 
 import wsigym.slides
 
-HEAVY = {"cv2", "openslide", "tiffslide", "tifffile", "skimage", "scipy", "zarr", "fsspec", "PIL", "aiohttp"}
+HEAVY = {
+    "cv2",
+    "openslide",
+    "tiffslide",
+    "tifffile",
+    "skimage",
+    "scipy",
+    "zarr",
+    "fsspec",
+    "PIL",
+    "aiohttp",
+    "simplejpeg",
+}
 
 
 def test_every_public_name_is_there() -> None:
