@@ -7,7 +7,8 @@ Files are safetensors: tensors and a few words on what they were trained on, no 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import cv2
@@ -95,8 +96,19 @@ class LearnedScorer(TileScorer):
                 f"{', '.join(f'{value:g}x' for value in self._net.magnifications)}."
             )
         level = self._net.magnifications.index(info["magnification"])
-        with torch.inference_mode():
+        with torch.inference_mode(), _one_thread():
             pixels = torch.from_numpy(as_input(tiles)).float() / 255
             logits = self._net(pixels, torch.full((len(tiles),), level))
             suspicions: Scores = logits.sigmoid().double().numpy()
         return suspicions
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """A page is too little for several threads: waiting for one another on a busy machine takes 16 times as long."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
