@@ -78,7 +78,8 @@ def exploration_references(
         if target != TUMOUR:
             raise unknown
         warnings.warn(
-            f"cohort {cohort.name!r}: every slide counts as negative, as no region is of class {target!r} ({unknown})",
+            f"cohort {cohort.name!r}: every slide counts as negative, as no region is of class {target!r} ({unknown}); "
+            "import them again with their name mapped (--class NAME=tumour --replace)",
             WsigymWarning,
             stacklevel=2,
         )

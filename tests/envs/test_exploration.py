@@ -320,11 +320,21 @@ def test_a_cohort_whose_regions_have_another_class_warns_and_is_all_negative(tmp
     build_tumour_cohort(tmp_path, [{"slide_id": "s"}])
     write_tumour_slide(tmp_path / "s.tiff")
     write_regions(tmp_path, "s", [box(0, 0, 500, 500)], name="Tumor")
-    with pytest.warns(WsigymWarning, match="Did you mean 'Tumor'"):
+    with pytest.warns(WsigymWarning, match=r"Did you mean 'Tumor'.*--class NAME=tumour"):
         make(tmp_path).close()
     with make(tmp_path, target="Tumor") as env:
         env.reset()
         assert env._positives[0][0, 0]
+
+
+def test_a_class_that_no_slide_has_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    """The whole cohort decides, not the split: in one where no slide has a region of the class, all are negative."""
+    build_tumour_cohort(tmp_path, [{"slide_id": "s", "split": "train"}, {"slide_id": "t", "split": "test"}])
+    write_regions(tmp_path, "s", [box(0, 0, 500, 500)], name="necrosis")
+    with pytest.raises(UnknownNameError, match=r"unknown region class 'necrosi'.*'necrosis'.*Known: necrosis"):
+        make(tmp_path, split="test", target="necrosi")
+    references = exploration_references(Cohort.load(tmp_path), "test", "necrosis")
+    assert references["t"].area.is_empty
 
 
 def test_a_region_outside_its_slide_is_a_fault(tmp_path: Path) -> None:
