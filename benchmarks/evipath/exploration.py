@@ -12,6 +12,9 @@ Metrics, M being each magnification, such as 2.5x (see `wsigym.scoring.hit_rates
     auroc_M                                 of the scores of viewed tiles; None where they are of one kind
     best_k_M, best_k_of_M                   positives among the K best-scored of each parent's viewed tiles, whatever
                                             was said of them, and all positives there; K is the paper's (6, 3, 2)
+    best_viewed                             positives at the last magnification among its best-scored viewed tiles, as
+                                            many as a search keeps at this budget: what the cascade would have kept
+                                            without its K a parent
     tiles_viewed, invalid_requests          in all
     tile_px, skip_empty                     as the environment had them
 """
@@ -137,14 +140,15 @@ class Exploration:
         return {}
 
     def score(self, item: Item, outcome: str, steps: Sequence[StepRecord], info: Mapping[str, Any]) -> Score:
-        metrics = tile_metrics(item.reference, info["grid"], info["viewed"])
+        at_the_end = TileBudget.of(info["budget"]).kept_at_the_end
+        metrics = tile_metrics(item.reference, info["grid"], info["viewed"], at_the_end)
         metrics |= {"tile_px": info["tile_px"], "skip_empty": info["skip_empty"], "tiles_viewed": len(info["viewed"])}
         metrics["invalid_requests"] = sum(step.error is not None for step in steps)
         return Score(info["score"], metrics)
 
 
 def tile_metrics(
-    reference: ExplorationReference, grid: TileGrid, viewed: Sequence[ViewedTile]
+    reference: ExplorationReference, grid: TileGrid, viewed: Sequence[ViewedTile], kept_at_the_end: int
 ) -> dict[str, float | int | None]:
     """The metrics of one slide by magnification, from the tiles that were scored; see the module's docstring."""
     positives = reference.positives(grid)
@@ -175,6 +179,8 @@ def tile_metrics(
         }
         for above, count in enumerate(lost[level].pruned):
             metrics[f"pruned_{grid.magnifications[above]:g}x_{name}"] = count
+    shown = scored[-1]
+    metrics["best_viewed"], _ = recall_at_k([(scores[-1][shown], positives[-1][shown])], kept_at_the_end)
     return metrics
 
 

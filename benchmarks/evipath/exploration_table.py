@@ -159,6 +159,11 @@ def _search_table(records: Sequence[EpisodeRecord]) -> Table | None:
                         [_metric(a, f"positives_{last}") for a, _ in pairs],
                         [unit_of(a) for a, _ in pairs],
                     ),
+                    "order": micro_rate(
+                        [_metric(a, f"retained_{last}") - _metric(b, "best_viewed") for a, b in pairs],
+                        [_metric(a, f"positives_{last}") for a, _ in pairs],
+                        [unit_of(a) for a, _ in pairs],
+                    ),
                     "viewed": _mean([a for a, _ in pairs], "tiles_viewed"),
                     "viewed_cascade": _mean([b for _, b in pairs], "tiles_viewed"),
                     "slides": len({a.item for a, _ in pairs}),
@@ -168,11 +173,16 @@ def _search_table(records: Sequence[EpisodeRecord]) -> Table | None:
         return None
     columns = (
         Column("difference", f"hit rate at {last},\ndifference in %", digits=2, scale=100, signed=True),
+        Column("order", "if both keep\nthe best viewed", digits=2, scale=100, signed=True),
         Column("viewed", "tiles\nviewed", digits=1),
         Column("viewed_cascade", "by the\ncascade", digits=1),
         Column("slides", "slides"),
     )
-    notes = ["* the interval excludes 0. Paired: the same slides and seeds."]
+    notes = [
+        "* the interval excludes 0. Paired: the same slides and seeds.",
+        "A search keeps the best-scored tiles that it viewed, wherever they lie, the cascade no more than K a parent; "
+        "the second difference gives both the search's rule, so that only the order of looking is left.",
+    ]
     keys = (Column("against", "against"),)
     return _table(
         "searches", "What searching brings over the cascade", keys, (Block("", columns),), rows, records, notes

@@ -95,12 +95,13 @@ def test_metrics_by_hand() -> None:
         ViewedTile(1, 0, 1, 0.8, True),
         ViewedTile(1, 1, 0, 0.7, True),
     ]
-    metrics = tile_metrics(reference, grid, viewed)
+    metrics = tile_metrics(reference, grid, viewed, 2)
     assert [metrics[f"{name}_20x"] for name in ("positives", "retained", "said_no", "auroc")] == [2, 1, 1, 0.75]
     names = ("positives", "reached", "retained", "viewed", "said_no", "outranked", "not_shown", "pruned_20x")
     assert [metrics[f"{name}_40x"] for name in names] == [3, 2, 1, 3, 1, 0, 0, 1]
     # The best two of the one parent that was looked into are 0.8 and 0.7, of which the first is positive.
     assert (metrics["best_k_40x"], metrics["best_k_of_40x"]) == (1, 2)
+    assert [tile_metrics(reference, grid, viewed, kept)["best_viewed"] for kept in (1, 2, 3)] == [1, 1, 2]
 
 
 def test_replay_agrees(played: Path) -> None:
@@ -118,6 +119,8 @@ def test_tables(played: Path) -> None:
     assert oracle["slides"] == 2
     assert [row["policy"] for row in searches.rows] == ["best-first:oracle", "beam:stain-density"]
     assert (_value(searches.rows[0]["difference"]) or 0) > 0
+    # The oracle's cascade viewed more than 36 positives: keeping the best of those is as good as searching.
+    assert _value(searches.rows[0]["order"]) == 0
     row = next(row for row in causes.rows if (row["policy"], row["magnification"]) == ("oracle", "40x"))
     assert sum(
         float(row[name]) for name in ("retained", "said_no", "outranked", "not_shown", "pruned_2.5x", "pruned_10x")
