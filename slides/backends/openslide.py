@@ -25,15 +25,27 @@ GRID_SEARCH_PX = 15
 UNTILED_PX = 256
 """The parts in which a damaged region is read where OpenSlide does not say how the file stores it."""
 
-_cache: tuple[int, openslide.OpenSlideCache] | None = None
+_cache: openslide.OpenSlideCache | None = None
+_inherited: list[openslide.OpenSlideCache] = []
 
 
 def _shared_cache() -> openslide.OpenSlideCache:
-    """One cache a process: a forked child must not touch its parent's, whose lock may be held."""
+    """The process's one cache."""
     global _cache
-    if _cache is None or _cache[0] != os.getpid():
-        _cache = os.getpid(), openslide.OpenSlideCache(CACHE_BYTES)
-    return _cache[1]
+    if _cache is None:
+        _cache = openslide.OpenSlideCache(CACHE_BYTES)
+    return _cache
+
+
+def _after_fork() -> None:
+    """A child must not touch its parent's cache, whose lock may be held for ever; freeing it would take the lock."""
+    global _cache
+    if _cache is not None:
+        _inherited.append(_cache)
+        _cache = None
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class OpenSlideBackend:

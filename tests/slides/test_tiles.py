@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import tifffile
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from slides_builder import gradient, noise, write_abbreviated, write_slide
 
@@ -137,6 +137,7 @@ def ramp(tmp_path_factory: pytest.TempPathFactory) -> Slide:
     return open_slide(write_slide(path, gradient(250, 250), downsamples=(1,), compression="jpeg", rgb=True, quality=99))
 
 
+@example(x=0, y=0, width=16, height=98, times=16.0)  # where OpenCV would copy instead of scaling by nearly 1
 @given(
     x=st.integers(0, 90),
     y=st.integers(0, 90),
@@ -223,7 +224,31 @@ def test_decoded_tiles_are_shared_by_slides_of_a_file(tmp_path: Path) -> None:
     assert between.misses - before.misses == 4
     assert after.misses == between.misses
     assert after.hits - between.hits == 4
-    assert one.read(one.box).flags.writeable
+
+
+@pytest.mark.parametrize("rect", [(0, 0, 128, 128), (5, 5, 20, 20), (64, 0, 64, 64)])
+def test_what_is_read_is_the_callers_own(tmp_path: Path, rect: tuple[int, int, int, int]) -> None:
+    slide = open_slide(write_slide(tmp_path / "own.tif", noise(128, 128), downsamples=(1,), compression="jpeg"))
+    first = slide.read(Box(*rect))
+    kept = first.copy()
+    first[:] = 0
+    np.testing.assert_array_equal(slide.read(Box(*rect)), kept)
+
+
+def test_tiles_at_the_edge_keep_no_larger_array_alive(tmp_path: Path) -> None:
+    backend = open_slide(write_slide(tmp_path / "edge.tif", noise(100, 72), compression="jpeg"))._backend()
+    for shrink in (1, 2, 4, 8):
+        for column, row in ((0, 0), (1, 0), (0, 1), (1, 1)):
+            assert backend._tile(0, column, row, shrink).base is None  # type: ignore[attr-defined]
+
+
+def test_views_beyond_the_edge_are_not_shrunk_in_the_decoder(ramp: Slide) -> None:
+    """Where the slide ends within a shrunk pixel, its neighbour would show beyond the edge."""
+    shown = ramp.read(Box(-150, -150, 600, 600), (75, 75)).astype(float)
+    level_0 = np.full((600, 600, 3), 255, np.float32)
+    level_0[150:400, 150:400] = ramp.read(ramp.box)
+    exact = cv2.resize(level_0, (75, 75), interpolation=cv2.INTER_AREA)
+    assert np.abs(shown - exact).max() <= 1
 
 
 def test_every_shrink_of_every_level_has_its_size(tmp_path: Path) -> None:
