@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Literal
 import filelock
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from wsigym.errors import RunError, WsigymWarning
+from wsigym.errors import RunError, RunWriteError, WsigymWarning
 
 from .records import EpisodeKey, EpisodeRecord, EpisodeRecordWithoutSteps
 from .task import Item
@@ -159,9 +159,11 @@ class RunFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._file is not None
-        os.fsync(self._file.fileno())
-        self._file.close()
-        self._lock.release()
+        try:
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+            self._lock.release()
 
     def append(self, record: EpisodeRecord) -> None:
         """Write one episode; it is kept from here on, whatever happens to this process."""
@@ -171,12 +173,10 @@ class RunFolder:
             while line:  # a disk that is nearly full takes a part, and refuses the rest
                 line = line[self._file.write(line) :]
         except OSError as error:
-            failure = RunError(
+            raise RunWriteError(
                 f"{self.folder / EPISODES} cannot be written ({error.strerror}). Finished episodes are kept; the same "
                 "command goes on from there."
-            )
-            failure.bad_input = False
-            raise failure from None
+            ) from None
         self._lines += 1
         if self._lines % LINES_PER_FSYNC == 0:
             os.fsync(self._file.fileno())

@@ -14,7 +14,9 @@
     |-- InvalidArgumentError         a value outside what is allowed
     |-- EpisodeOverError             step() after the episode ended, or before reset()
     |-- ConformanceError             an environment breaks rules of wsigym.envs.conformance; carries each
+    |-- BuildError                   a synthetic slide could not be made
     `-- RunError                     a run folder that is locked, broken or belongs to another run
+        `-- RunWriteError              an episode cannot be written, such as on a full disk
 
     WsigymWarning                    something to know that changes no result, such as two figures that disagree
 
@@ -31,6 +33,7 @@ from dataclasses import dataclass
 __all__ = [
     "AnnotationError",
     "BadTileError",
+    "BuildError",
     "CohortError",
     "ConformanceError",
     "EpisodeOverError",
@@ -38,6 +41,7 @@ __all__ = [
     "InvalidArgumentError",
     "MissingResolutionError",
     "RunError",
+    "RunWriteError",
     "SlideError",
     "SlideOpenError",
     "SlideReadError",
@@ -165,8 +169,20 @@ class ConformanceError(WsigymError):
         return type(self), (self.env_id, self.broken)
 
 
+class BuildError(WsigymError):
+    """A synthetic slide could not be made: its process failed or was killed."""
+
+    bad_input = False
+
+
 class RunError(WsigymError):
     """A run folder that is locked by another process, broken, or made with other arguments."""
+
+
+class RunWriteError(RunError):
+    """An episode cannot be written to its run folder, such as on a full disk. What was written before is kept."""
+
+    bad_input = False
 
 
 class WsigymWarning(UserWarning):

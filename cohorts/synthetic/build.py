@@ -17,7 +17,7 @@ from pathlib import Path
 import filelock
 import platformdirs
 
-from wsigym.errors import InvalidArgumentError, WsigymError
+from wsigym.errors import BuildError, InvalidArgumentError
 
 from .slide import Annotations, make_slide, source_of
 
@@ -214,7 +214,5 @@ def _ask(child: subprocess.Popen[str], index: int) -> tuple[int, Annotations]:
         answer = ""
     if not answer:
         told = child.stderr.read().strip().splitlines()  # a traceback, whose last line is the error
-        failure = WsigymError(f"making slide {index} failed: {told[-1] if told else 'no reason given'}")
-        failure.bad_input = False
-        raise failure
+        raise BuildError(f"making slide {index} failed: {told[-1] if told else 'no reason given'}")
     return index, Annotations(**json.loads(answer))

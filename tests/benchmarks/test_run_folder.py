@@ -195,6 +195,21 @@ def test_a_full_disk_keeps_what_is_finished(play: Play, tmp_path: Path, monkeypa
     assert len(load_run(tmp_path / "run").records) == 10
 
 
+def test_a_disk_that_fails_at_the_end_leaves_the_folder_free(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    play(subset="2")
+    with monkeypatch.context() as broken:
+        broken.setattr("wsigym.benchmarks.run_folder._write_whole", lambda *_: None)
+        broken.setattr("wsigym.benchmarks.run_folder.os.fsync", failing)
+        with pytest.raises(OSError, match="Input/output error"):
+            play(subset="2")
+    assert play(subset="2").finished_before == 2
+
+
 def test_of_several_lines_with_one_key_the_last_counts(play: Play, tmp_path: Path) -> None:
     play(subset="2")
     path = tmp_path / "run" / "episodes.jsonl"
