@@ -85,10 +85,12 @@ class DensitySearch:
             return unexplored[0]
         best = max(self._seen, key=self._seen.__getitem__)
         for step in STEPS:
-            aside = [self._aside(best, step, direction) for direction in ASIDE]
-            promising = [c for c in aside if c not in self._seen and self._promise(c) > self._promise(best)]
-            if promising:
-                return max(promising, key=self._promise)
+            aside = (self._aside(best, step, direction) for direction in ASIDE)
+            promised = {corner: self._promise(corner) for corner in aside if corner not in self._seen}
+            if promised:
+                most = max(promised, key=promised.__getitem__)
+                if promised[most] > self._promise(best):
+                    return most
         return unexplored[0] if unexplored else None
 
     def _tiles(self) -> list[Corner]:

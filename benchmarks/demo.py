@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,15 +17,13 @@ from .evipath.localization_table import budget_table, localization_tables
 from .pictures import trajectory_picture
 from .records import EpisodeRecord
 from .run_folder import load_run
-from .runner import run
+from .runner import Progress, run
 from .tables import Table, TableOptions
 
 __all__ = ["Demo", "demo"]
 
 DEMO_SLIDES = 12
 TASK = Localization()
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

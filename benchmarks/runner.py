@@ -29,7 +29,7 @@ from .suites import find_task
 from .task import Task, choose_items
 from .workers import play_all
 
-__all__ = ["RunSummary", "run"]
+__all__ = ["Progress", "RunSummary", "run"]
 
 Progress = Callable[[int, int], None]
 """Called with (episodes done, episodes asked for), once before the first and after each."""

@@ -22,7 +22,7 @@ def demo(
     from wsigym.benchmarks.demo import DEMO_SLIDES
     from wsigym.benchmarks.demo import demo as run_demo
 
-    typer.echo(f"wsigym demo: {DEMO_SLIDES} synthetic slides (made once, about a minute), six policies, three budgets.")
+    typer.echo(f"wsigym demo: {DEMO_SLIDES} synthetic slides (made once), six policies, three budgets.")
     with progress_of("slides") as slides, progress_of("episodes") as episodes:
         made = run_demo(out, jobs=jobs or os.cpu_count() or 1, slides_progress=slides, episodes_progress=episodes)
     console = console_for_tables()
