@@ -40,7 +40,7 @@ def tissue_mask_of(rgb: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     Otsu (IEEE Trans. SMC 9, 1979) on HSV saturation after a Gaussian blur of 1 px. Draws no random numbers.
     """
     brightest = rgb.max(axis=2).astype(np.float32)
-    saturation: npt.NDArray[np.float32] = (brightest - rgb.min(axis=2)) / np.maximum(brightest, 1)
+    saturation = (brightest - rgb.min(axis=2)) / np.maximum(brightest, 1)
     smooth: npt.NDArray[Any] = gaussian(saturation, sigma=1)  # type: ignore[no-untyped-call]
     low, high = SATURATION_RANGE
     otsu = float(threshold_otsu(smooth))  # type: ignore[no-untyped-call]
