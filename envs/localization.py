@@ -65,7 +65,7 @@ from wsigym.slides import Box, Slide
 from wsigym.slides.geometry import box_from_unit, box_to_unit
 
 from .budgets import RoiBudget
-from .views import View, blank, context_view, draw_boxes, view_of
+from .views import View, blank, context_view, draw_boxes, padded, unpadded_view_of, view_of
 
 __all__ = ["EXTRACT_ROI", "FINISH_AND_REPORT", "LocalizationEnv", "extract_roi", "finish_and_report"]
 
@@ -220,7 +220,7 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         if clipped.is_empty:
             place = "is under one level-0 pixel a side" if box.is_empty else "lies outside the search box"
             return _Answer({"error": f"The ROI {box.to_list()} {place}; the search box is {self._search_box_text()}."})
-        self._view = view_of(self._slide, clipped, self.view_px, self._query.magnification)
+        self._view = unpadded_view_of(self._slide, clipped, self.view_px, self._query.magnification)
         if self.context:
             self._context = np.stack([self._context_view(clipped, magnification) for magnification in self.context])
         self._visited.append(clipped)
@@ -245,7 +245,7 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         view = self._view
         shown: dict[str, Any] = {
             "overview": self._overview.image.copy(),
-            "view": view.image.copy() if view else blank(self._slide, self.view_px),
+            "view": self._view_image(),
             "view_box": box_to_unit(view.box, self._query.search_box) if view else np.zeros(4, np.float32),
             "view_magnification": np.array([view.magnification if view else 0], np.float32),
             "target_magnification": np.array([self._query.magnification], np.float32),
@@ -270,6 +270,12 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             "overview_size": self._overview.size,
             "view_size": view.size if view else None,
         }
+
+    def _view_image(self) -> np.ndarray[Any, Any]:
+        """The last view, padded anew: the observation owns it, and no pixel is copied twice."""
+        if self._view is None:
+            return blank(self._slide, self.view_px)
+        return padded(self._view.image, self.view_px, self._slide.background)
 
     def _context_view(self, roi: Box, magnification: float) -> np.ndarray[Any, Any]:
         capped = min(magnification, self._query.magnification)
@@ -326,8 +332,7 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         side = max(self.view_px, self.overview_px)
         frame = np.full((side, 2 * side, 3), self._slide.background, np.uint8)
         frame[: self.overview_px, : self.overview_px] = drawn
-        view = self._view.image if self._view else blank(self._slide, self.view_px)
-        frame[: self.view_px, side : side + self.view_px] = view
+        frame[: self.view_px, side : side + self.view_px] = self._view_image()
         return frame
 
 

@@ -1,6 +1,6 @@
 """Where we look: images of a slide's boxes as observations show them, and how they are drawn for people.
 
-An image is read at its own size, then padded to a square with the slide's background on the right and below, so
+An image is read at its own size, and shown padded to a square with the slide's background on the right and below, so
 that pixel (x, y) of the image lies at ((x + 0.5) / width, (y + 0.5) / height) of the box that it shows.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -18,7 +18,7 @@ from wsigym.slides import Box, Slide
 from wsigym.slides.geometry import fitted_size, magnification_from_mpp, shown_magnification
 from wsigym.slides.resample import filled
 
-__all__ = ["View", "blank", "context_view", "draw_boxes", "view_of"]
+__all__ = ["View", "blank", "context_view", "draw_boxes", "padded", "unpadded_view_of", "view_of"]
 
 Image = npt.NDArray[np.uint8]
 
@@ -40,15 +40,22 @@ def blank(slide: Slide, px: int) -> Image:
 
 def view_of(slide: Slide, box: Box, px: int, cap: float) -> View:
     """`box` shown in px x px pixels: shrunk to fit, never above the magnification `cap`, aspect kept, padded."""
+    view = unpadded_view_of(slide, box, px, cap)
+    return view if view.size == (px, px) else replace(view, image=padded(view.image, px, slide.background))
+
+
+def unpadded_view_of(slide: Slide, box: Box, px: int, cap: float) -> View:
+    """Like `view_of`, its image without the padding, which may be most of it."""
     mpp = _known_mpp(slide)
     magnification = shown_magnification(box, px, mpp, cap)
     width, height = (min(px, side) for side in fitted_size(box, magnification, mpp))
-    image = slide.read(box, (width, height))
-    if (width, height) != (px, px):
-        image = cv2.copyMakeBorder(  # type: ignore[assignment]
-            image, 0, px - height, 0, px - width, cv2.BORDER_CONSTANT, value=slide.background
-        )
-    return View(image, box, magnification, (width, height))
+    return View(slide.read(box, (width, height)), box, magnification, (width, height))
+
+
+def padded(image: Image, px: int, colour: tuple[int, int, int]) -> Image:
+    """uint8 (px, px, 3), in memory of its own: the image, and `colour` on its right and below."""
+    height, width = image.shape[:2]
+    return cv2.copyMakeBorder(image, 0, px - height, 0, px - width, cv2.BORDER_CONSTANT, value=colour)  # type: ignore[return-value]
 
 
 def context_view(slide: Slide, centre: tuple[float, float], px: int, magnification: float, search_box: Box) -> Image:
