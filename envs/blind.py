@@ -7,11 +7,14 @@ and scoring as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+
+from .views import View
 
 __all__ = ["BLINDS", "BlindImages", "BlindText"]
 
@@ -35,7 +38,7 @@ class BlindText(gym.Wrapper[Any, Any, Any, Any]):
 
 
 class BlindImages(gym.ObservationWrapper[Any, Any, Any]):
-    """Every image of a Dict observation (uint8, three channels last) is white throughout."""
+    """Every image of a Dict observation (uint8, three channels last) is white throughout, and so is every `image()`."""
 
     def observation(self, observation: Mapping[str, Any]) -> dict[str, Any]:
         assert isinstance(self.observation_space, spaces.Dict)
@@ -43,6 +46,11 @@ class BlindImages(gym.ObservationWrapper[Any, Any, Any]):
             name: np.full_like(value, BACKGROUND) if _is_image(self.observation_space[name]) else value
             for name, value in observation.items()
         }
+
+    def image(self, name: str, side_px: int) -> View:
+        """The environment's image of that name, its every pixel white; raises as that does."""
+        view: View = self.env.get_wrapper_attr("image")(name, side_px)
+        return replace(view, image=np.full_like(view.image, BACKGROUND))
 
 
 def _without_text(info: dict[str, Any]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ from .localization import (
 )
 from .tile_budgets import TileBudget
 from .tile_search import FRONTIER_SLOTS, Cascade, FreeSearch, TileTree, most_viewed
-from .views import View, draw_boxes, view_of
+from .views import View, check_image, draw_boxes, unpadded_view_of, view_of
 
 __all__ = ["MAGNIFICATIONS", "ExplorationEnv", "ViewedTile", "suspicion", "tiles_as_arrays"]
 
@@ -253,6 +253,19 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
         shown = self._shown_px
         for index, tile in enumerate(self._search.page):
             self._tiles[index, :shown, :shown] = self._slide.read(self._tree.grid.box(tile), (shown, shown))
+
+    def image(self, name: str, side_px: int) -> View:
+        """An image of the episode (see `wsigym.envs.views.ImageSource`): "overview" with its cap, and "tile-0" ..., the
+        places of the page now shown, never above the page's magnification."""
+        if not hasattr(self, "_overview"):
+            raise EpisodeOverError("image() was called before reset(); call reset() first.")
+        tiles = {f"tile-{place}": tile for place, tile in enumerate(self._search.page)}
+        check_image(name, side_px, ("overview", *tiles))
+        if name == "overview":
+            return unpadded_view_of(self._slide, self._slide.box, side_px, OVERVIEW_CAP * self.magnifications[0])
+        side, box = min(side_px, self.tile_px), self._tree.grid.box(tiles[name])
+        magnification = self._magnification() * side / self.tile_px
+        return View(self._slide.read(box, (side, side)), box, magnification, (side, side))
 
     def _observation(self) -> dict[str, Any]:
         page = self._search.page

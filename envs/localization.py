@@ -65,7 +65,7 @@ from wsigym.slides import Box, Slide
 from wsigym.slides.geometry import box_from_unit, box_to_unit
 
 from .budgets import RoiBudget
-from .views import View, blank, context_view, draw_boxes, padded, unpadded_view_of, view_of
+from .views import View, blank, check_image, context_view, draw_boxes, padded, unpadded_view_of, view_of
 
 __all__ = ["EXTRACT_ROI", "FINISH_AND_REPORT", "LocalizationEnv", "extract_roi", "finish_and_report"]
 
@@ -270,6 +270,19 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             "overview_size": self._overview.size,
             "view_size": view.size if view else None,
         }
+
+    def image(self, name: str, side_px: int) -> View:
+        """An image of the episode (see `wsigym.envs.views.ImageSource`): "overview", and "roi-1", "roi-2" ..., the
+        answered looks in order. The overview keeps its cap, a look the query's magnification."""
+        if not hasattr(self, "_overview"):
+            raise EpisodeOverError("image() was called before reset(); call reset() first.")
+        looks = {f"roi-{number}": box for number, box in enumerate(self._visited, start=1)}
+        check_image(name, side_px, ("overview", *looks))
+        if name == "overview":
+            return unpadded_view_of(
+                self._slide, self._query.search_box, side_px, OVERVIEW_CAP * self._query.magnification
+            )
+        return unpadded_view_of(self._slide, looks[name], side_px, self._query.magnification)
 
     def _view_image(self) -> np.ndarray[Any, Any]:
         """The last view, padded anew: the observation owns it, and no pixel is copied twice."""

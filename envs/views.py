@@ -9,16 +9,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from wsigym.errors import InvalidArgumentError
 from wsigym.slides import Box, Slide
 from wsigym.slides.geometry import fitted_size, magnification_from_mpp, shown_magnification
 from wsigym.slides.resample import filled
 
-__all__ = ["View", "blank", "context_view", "draw_boxes", "padded", "unpadded_view_of", "view_of"]
+__all__ = [
+    "MAX_SIDE_PX",
+    "ImageSource",
+    "View",
+    "blank",
+    "check_image",
+    "context_view",
+    "draw_boxes",
+    "padded",
+    "unpadded_view_of",
+    "view_of",
+]
+
+MAX_SIDE_PX = 8192
+"""Above this an image takes 200 MB."""
 
 Image = npt.NDArray[np.uint8]
 
@@ -31,6 +47,26 @@ class View:
     box: Box
     magnification: float
     size: tuple[int, int]
+
+
+class ImageSource(Protocol):
+    """The images that an episode has shown so far, by name, at whatever size is asked for."""
+
+    def image(self, name: str, side_px: int) -> View:
+        """The named image, uint8 (height, width, 3) without padding, its longer side `side_px` pixels or less.
+
+        It never has more detail than the episode's own images may have. Names are the environment's; may be called
+        from a thread while the episode waits for its next action. Raises `InvalidArgumentError` for a name that the
+        episode has not shown, or a side outside 1 to 8,192.
+        """
+
+
+def check_image(name: str, side_px: int, shown: Iterable[str]) -> None:
+    """Raises `InvalidArgumentError` where `name` is none of the images `shown`, or `side_px` is outside 1 to 8,192."""
+    if name not in (names := tuple(shown)):
+        raise InvalidArgumentError(f"image {name!r} was not shown; shown are {', '.join(names) or 'none'}.")
+    if not 1 <= side_px <= MAX_SIDE_PX:
+        raise InvalidArgumentError(f"side_px is {side_px}; allowed are 1 to {MAX_SIDE_PX:,} pixels.")
 
 
 def blank(slide: Slide, px: int) -> Image:

@@ -15,6 +15,7 @@
     |-- EpisodeOverError             step() after the episode ended, or before reset()
     |-- ConformanceError             an environment breaks rules of wsigym.envs.conformance; carries each
     |-- BuildError                   a synthetic slide could not be made
+    |-- CostLimitError               a request to a model would exceed the run's cost limit
     `-- RunError                     a run folder that is locked, broken or belongs to another run
         `-- RunWriteError              an episode cannot be written, such as on a full disk
 
@@ -36,6 +37,7 @@ __all__ = [
     "BuildError",
     "CohortError",
     "ConformanceError",
+    "CostLimitError",
     "EpisodeOverError",
     "Fault",
     "InvalidArgumentError",
@@ -171,6 +173,12 @@ class ConformanceError(WsigymError):
 
 class BuildError(WsigymError):
     """A synthetic slide could not be made: its process failed or was killed."""
+
+    bad_input = False
+
+
+class CostLimitError(WsigymError):
+    """A request to a model would exceed the run's cost limit. Ends the run; the episode is played on resume."""
 
     bad_input = False
 
