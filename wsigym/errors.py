@@ -15,6 +15,8 @@
     |-- EpisodeOverError             step() after the episode ended, or before reset()
     |-- ConformanceError             an environment breaks rules of wsigym.envs.conformance; carries each
     |-- BuildError                   a synthetic slide could not be made
+    |-- EndpointError                a model's server gives no usable answer
+    |-- EgressError                  pixels would leave for a place that --egress forbids
     |-- CostLimitError               a request to a model would exceed the run's cost limit
     `-- RunError                     a run folder that is locked, broken or belongs to another run
         `-- RunWriteError              an episode cannot be written, such as on a full disk
@@ -28,8 +30,9 @@ the border (load, open, parse). A policy's invalid request inside an episode is 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 __all__ = [
     "AnnotationError",
@@ -38,6 +41,8 @@ __all__ = [
     "CohortError",
     "ConformanceError",
     "CostLimitError",
+    "EgressError",
+    "EndpointError",
     "EpisodeOverError",
     "Fault",
     "InvalidArgumentError",
@@ -181,6 +186,26 @@ class CostLimitError(WsigymError):
     """A request to a model would exceed the run's cost limit. Ends the run; the episode is played on resume."""
 
     bad_input = False
+
+
+class EndpointError(WsigymError):
+    """A model's server gives no usable answer: not reachable, refusing the key, the model or the request, or broken.
+
+    An infrastructure error to a run. `lasting` says that asking again changes nothing: the settings must change.
+    """
+
+    bad_input = False
+
+    def __init__(self, message: str, *, lasting: bool = False) -> None:
+        self.lasting = lasting
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[Callable[..., EndpointError], tuple[str]]:
+        return partial(type(self), lasting=self.lasting), (str(self),)
+
+
+class EgressError(WsigymError):
+    """Pixels would leave for a place that `--egress` forbids. Nothing was sent."""
 
 
 class RunError(WsigymError):

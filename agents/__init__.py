@@ -1,0 +1,7 @@
+"""Agents: tool-using vision-language models as policies, and the model endpoints that they talk to."""
+
+from .client import Answer, Client, ImagesSent, ToolCall, Turn
+from .endpoints import Endpoint
+from .records import AgentRecord, RequestRecord
+
+__all__ = ["AgentRecord", "Answer", "Client", "Endpoint", "ImagesSent", "RequestRecord", "ToolCall", "Turn"]
