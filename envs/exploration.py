@@ -81,6 +81,7 @@ from .localization import (
     OVERVIEW_CAP,
     VISITED,
 )
+from .policy import NoAnswerOutcome
 from .tile_budgets import TileBudget
 from .tile_search import FRONTIER_SLOTS, Cascade, FreeSearch, TileTree, most_viewed
 from .views import View, check_image, draw_boxes, unpadded_view_of, view_of
@@ -230,6 +231,16 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
         if self._over:
             info |= {"outcome": "invalid" if invalid else "scored", "score": self._score} | self._found()
         return self._observation(), self._score - before, self._over, False, info
+
+    def give_up(self, outcome: NoAnswerOutcome) -> dict[str, Any]:
+        """End the episode without an answer, for a policy that raised `NoAnswer`: score 0, nothing kept."""
+        if self._over:
+            raise EpisodeOverError("give_up() was called on an episode that is over or never began.")
+        self._over = True
+        found = self._found()
+        found["retained"] = tuple(() for _ in found["retained"])
+        found["viewed"] = tuple(tile._replace(kept=False) for tile in found["viewed"])
+        return self._info() | {"outcome": outcome, "score": 0.0} | found
 
     def _take(self, action: Any) -> str | None:
         """Hand the scores of the page to the search; or say what is wrong with them."""

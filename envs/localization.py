@@ -65,6 +65,7 @@ from wsigym.slides import Box, Slide
 from wsigym.slides.geometry import box_from_unit, box_to_unit
 
 from .budgets import RoiBudget
+from .policy import NoAnswerOutcome
 from .views import View, blank, check_image, context_view, draw_boxes, padded, unpadded_view_of, view_of
 
 __all__ = ["EXTRACT_ROI", "FINISH_AND_REPORT", "LocalizationEnv", "extract_roi", "finish_and_report"]
@@ -207,6 +208,13 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         if self._invalid_in_a_row == MAX_INVALID_IN_A_ROW:
             return ("budget_exhausted" if answer.over_budget else "invalid"), 0.0
         return None, 0.0
+
+    def give_up(self, outcome: NoAnswerOutcome) -> dict[str, Any]:
+        """End the episode without an answer, for a policy that raised `NoAnswer`: score 0. The last info."""
+        if self._over:
+            raise EpisodeOverError("give_up() was called on an episode that is over or never began.")
+        self._over = True
+        return self._info() | {"outcome": outcome, "iou": 0.0, "hit": False}
 
     # -- the two tools -------------------------------------------------------------------------------------------
 
