@@ -21,11 +21,13 @@ class RequestRecord(_Part):
     with the `retries` and the pauses between them, without the wait for the client's own rate limit. `cost_usd` is
     None where the endpoint has no price. `image_bytes` is the size of the encoded images, before base64. `forced`:
     a reasoning model came to its token limit and was made to answer, in a second request that all figures include.
-    `replayed`: the answer came from the request log, and the figures are those of the first time.
+    `replayed`: the answer came from the request log, and the figures are those of the first time. `sha256` is that of
+    the request's body, as in the log's line; of a forced answer, of the second.
     """
 
     endpoint: str
     turn: int = Field(ge=0)
+    sha256: str
     tokens_in: int | None = Field(ge=0)
     tokens_out: int | None = Field(ge=0)
     tokens_cached: int | None = Field(default=None, ge=0)
@@ -42,7 +44,7 @@ class RequestRecord(_Part):
 
 
 class Disclosure(_Part):
-    """What an episode showed to the endpoints.
+    """What an episode showed to an endpoint.
 
     `metadata` names the fields told; `tissue_share` is, by magnification, the share in 0..1 of the search box's tissue
     that was sent as pixels of that magnification.
@@ -55,13 +57,14 @@ class Disclosure(_Part):
 class AgentRecord(_Part):
     """What an agent did in one episode, beside its steps.
 
-    `endpoints` maps each endpoint's name to its place; `prompts` each prompt's name to the sha256 of its text.
+    `endpoints` maps each endpoint's name to its place, `disclosure` to what it was shown; `prompts` each prompt's name
+    to the sha256 of its text.
     `checkpoints` are the agent's own judgements on the way; `end_reason` says why the agent gave no answer.
     """
 
     requests: tuple[RequestRecord, ...] = ()
     endpoints: dict[str, Literal["local", "external"]] = {}
     prompts: dict[str, str] = {}
-    disclosure: Disclosure = Disclosure()
+    disclosure: dict[str, Disclosure] = {}
     checkpoints: tuple[dict[str, Any], ...] = ()
     end_reason: str | None = None
