@@ -24,7 +24,7 @@ from wsigym.errors import InvalidArgumentError
 
 from .tile_scorers import Scores, Tiles, TileScorer
 
-__all__ = ["INPUT_PX", "LearnedScorer", "TileNet", "as_input", "save_net"]
+__all__ = ["INPUT_PX", "LearnedScorer", "TileNet", "as_input", "one_thread", "save_net"]
 
 INPUT_PX = 64
 FORMAT = "wsigym-tile-scorer/1"
@@ -96,7 +96,7 @@ class LearnedScorer(TileScorer):
                 f"{', '.join(f'{value:g}x' for value in self._net.magnifications)}."
             )
         level = self._net.magnifications.index(info["magnification"])
-        with torch.inference_mode(), _one_thread():
+        with torch.inference_mode(), one_thread():
             pixels = torch.from_numpy(as_input(tiles)).float() / 255
             logits = self._net(pixels, torch.full((len(tiles),), level))
             suspicions: Scores = logits.sigmoid().double().numpy()
@@ -104,8 +104,13 @@ class LearnedScorer(TileScorer):
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """A page is too little for several threads: waiting for one another on a busy machine takes 16 times as long."""
+def one_thread() -> Iterator[None]:
+    """PyTorch on one thread inside the block.
+
+    Its threads wait for one another by spinning, hundreds of times a batch. Where another process has one of the cores,
+    each wait lasts until the system gives it back: measured on two busy cores, ten times as long as one thread alone
+    takes. One thread also adds up in one order, so that a network does not depend on the machine's number of cores.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

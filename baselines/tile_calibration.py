@@ -9,16 +9,18 @@ makes a policy, and is none.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from wsigym.cohorts import Cohort
-from wsigym.cohorts.exploration import exploration_references
+from wsigym.cohorts.exploration import TUMOUR, exploration_references
 from wsigym.envs.exploration import MAGNIFICATIONS, ExplorationEnv
 from wsigym.errors import InvalidArgumentError
 
@@ -27,7 +29,7 @@ from .tile_scorers import TileScorer
 
 __all__ = ["MISSED", "Calibration", "calibrate"]
 
-FORMAT = "wsigym-tile-calibration/1"
+FORMAT = "wsigym-tile-calibration/2"
 
 MISSED = 0.05
 """The threshold of a search is the probability below which this share of the positive tiles above the last
@@ -36,9 +38,11 @@ magnification lies: what it leaves unopened when it stops costs about as much.""
 
 @dataclass(frozen=True)
 class Calibration:
-    """Of one scorer. `curves` has for each magnification (as text) the corners of a rising line: scores, probabilities.
+    """Of one scorer, by its name. `curves` has for each magnification (as text) the corners of a rising line: scores,
+    probabilities. `threshold` is the probability of the best open node at which a search stops.
 
-    `threshold` is the probability of the best open node at which a search stops.
+    The file of a scorer such as tile-scorer:PATH is written relative to the calibration's own, so that both can be
+    moved together, and with its sha256, so that no calibration is used for another network.
     """
 
     scorer: str
@@ -55,21 +59,44 @@ class Calibration:
         return np.interp(scores, *self.curves[key])
 
     def save(self, path: Path) -> None:
+        content = {"format": FORMAT, **asdict(self), "sha256": None}
+        head, colon, file = self.scorer.partition(":")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n", encoding="utf-8")
+        if colon:
+            content["scorer"] = f"{head}:{Path(os.path.relpath(file, path.parent)).as_posix()}"
+            content["sha256"] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Calibration:
-        """Raises `InvalidArgumentError` where the file is none."""
+        """Raises `InvalidArgumentError` where the file is none, or its scorer's file is missing or another one."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content.pop("format") != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
-            return cls(**content)
+            digest = content.pop("sha256")
+            calibration = cls(**content)
+            head, colon, file = calibration.scorer.partition(":")
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidArgumentError(
                 f"calibration {path}: not readable ({error}); `wsigym tiles calibrate` makes one."
             ) from None
+        if not colon:
+            return calibration
+        scorer = Path(path).parent / file
+        try:
+            found = hashlib.sha256(scorer.read_bytes()).hexdigest()
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"calibration {path} is of the scorer in {scorer}, which cannot be read ({error.strerror}); put that "
+                "file there, or calibrate again."
+            ) from None
+        if found != digest:
+            raise InvalidArgumentError(
+                f"calibration {path} is of another scorer than that in {scorer} now (sha256 {digest}, found {found}); "
+                "calibrate again."
+            )
+        return replace(calibration, scorer=f"{head}:{scorer}")
 
 
 def calibrate(
@@ -78,26 +105,31 @@ def calibrate(
     cohort: Cohort,
     *,
     split: str | None = "val",
+    target: str = TUMOUR,
     magnifications: Sequence[float] = MAGNIFICATIONS,
     tile_px: int = 128,
     progress: Callable[[int, int], None] | None = None,
 ) -> Calibration:
     """Score every tile with tissue of a split with the scorer called `name`, and fit its probabilities.
 
-    Raises `InvalidArgumentError` where no tile above the last magnification is positive.
+    `target` is the class of the regions to find. Raises `InvalidArgumentError` where no tile above the last
+    magnification is positive.
     """
     from sklearn.isotonic import IsotonicRegression
 
-    references = exploration_references(cohort, split)
+    references = exploration_references(cohort, split, target)
     scores: list[list[float]] = [[] for _ in magnifications]
     labels: list[list[bool]] = [[] for _ in magnifications]
     with ExplorationEnv(
-        cohort, split, budget="K=all", magnifications=magnifications, tile_px=tile_px, page_size=256
+        cohort, split, target, budget="K=all", magnifications=magnifications, tile_px=tile_px, page_size=256
     ) as env:
         for done, (slide_id, reference) in enumerate(references.items(), 1):
             policy = ScoreTiles(scorer)
             observation, info = env.reset(seed=0, options={"slide_id": slide_id})
+            policy.seed(0)
             policy.reset(observation, info)
+            if policy.reads_reference:
+                policy.see_reference(reference)
             over = False
             while not over:
                 observation, _, over, _, info = env.step(policy.act(observation, info))

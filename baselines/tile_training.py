@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsigym.cohorts import Cohort
-from wsigym.cohorts.exploration import exploration_references
+from wsigym.cohorts.exploration import TUMOUR, exploration_references
 from wsigym.cohorts.tiles import Tile, TileGrid
 from wsigym.envs.exploration import MAGNIFICATIONS
 from wsigym.envs.tile_search import TileTree
@@ -25,6 +25,8 @@ from wsigym.slides import Slide, tissue_mask
 
 if TYPE_CHECKING:
     import torch
+
+    from .learned_scorer import TileNet
 
 __all__ = ["Trained", "train_tile_scorer"]
 
@@ -51,6 +53,7 @@ def train_tile_scorer(
     out: Path,
     *,
     split: str | None = "train",
+    target: str = TUMOUR,
     magnifications: Sequence[float] = MAGNIFICATIONS,
     tile_px: int = 128,
     seed: int = 0,
@@ -60,17 +63,18 @@ def train_tile_scorer(
     """Train a `TileNet` on the tiles with tissue of a split, and write it to `out`.
 
     Up to 160 positive and 160 negative tiles of each slide and magnification are drawn with `seed`; each kind has the
-    same weight at each magnification. `progress(done, total)` counts slides read, then epochs. Raises
-    `InvalidArgumentError` where a split has no positive tile.
+    same weight at each magnification. The file depends on the cohort, the arguments and PyTorch's version, not on the
+    number of cores, of which one is used. `target` is the class of the regions to find. `progress(done, total)` counts
+    slides read, then epochs. Raises `InvalidArgumentError` where a split has no positive tile.
     """
     import torch
-    from torch import nn
 
-    from .learned_scorer import TileNet, as_input, save_net
+    from .learned_scorer import TileNet, as_input, one_thread, save_net
 
     rng = np.random.default_rng(seed)
-    references = exploration_references(cohort, split)
+    references = exploration_references(cohort, split, target)
     steps = len(references) + epochs
+    report = progress or (lambda done, total: None)
     pixels, levels, labels = [], [], []
     for done, (slide_id, reference) in enumerate(references.items(), 1):
         slide = cohort.open(slide_id)
@@ -81,19 +85,41 @@ def train_tile_scorer(
             levels.append(level)
             labels.append(positive)
         slide.close()
-        if progress:
-            progress(done, steps)
+        report(done, steps)
     if not any(labels):
         raise InvalidArgumentError(
             f"cohort {cohort.name!r}, split {split or 'any'}: no tile is positive, so that there is nothing to learn; "
-            "regions of class 'tumour' are needed."
+            f"regions of class {target!r} are needed."
         )
     images, places = torch.from_numpy(np.stack(pixels)), torch.tensor(levels)
     truth = torch.tensor(labels, dtype=torch.float32)
-    weights = _balanced(places.numpy(), np.array(labels))
 
-    torch.manual_seed(seed)
-    net = TileNet(tuple(float(value) for value in magnifications))
+    with one_thread():
+        torch.manual_seed(seed)
+        net = TileNet(tuple(float(value) for value in magnifications))
+        loss = _trained(net, images, places, truth, epochs, rng, lambda epoch: report(len(references) + epoch, steps))
+    words = {"cohort": cohort.name, "cohort_sha256": cohort.sha256, "split": split or "all"}
+    save_net(net, out, words | {"target": target, "tile_px": str(tile_px)})
+    return Trained(len(references), len(labels), sum(labels), loss)
+
+
+def _trained(
+    net: TileNet,
+    images: torch.Tensor,
+    places: torch.Tensor,
+    truth: torch.Tensor,
+    epochs: int,
+    rng: np.random.Generator,
+    done: Callable[[int], None],
+) -> float:
+    """Train on uint8 images (n, 3, 64, 64), their magnifications' places (n,) and labels (n,) of 0 or 1, in place.
+
+    Calls `done` after each epoch; returns the mean loss of the last.
+    """
+    import torch
+    from torch import nn
+
+    weights = _balanced(places.numpy(), truth.numpy() > 0)
     optimizer = torch.optim.AdamW(net.parameters(), LEARNING_RATE, weight_decay=1e-3)
     batches = -(-len(truth) // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=epochs * batches)
@@ -111,11 +137,8 @@ def train_tile_scorer(
             schedule.step()
             total += loss.item() * len(chosen)
         mean_loss = total / len(truth)
-        if progress:
-            progress(len(references) + epoch, steps)
-    words = {"cohort": cohort.name, "cohort_sha256": cohort.sha256, "split": split or "all", "tile_px": str(tile_px)}
-    save_net(net, out, words)
-    return Trained(len(references), len(labels), sum(labels), mean_loss)
+        done(epoch)
+    return mean_loss
 
 
 def _drawn(

@@ -58,6 +58,33 @@ def test_training_is_seeded(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert files[0] == files[1] != files[2]
 
 
+def test_training_uses_one_thread_whatever_the_machine_has(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads of PyTorch wait for one another by spinning, which takes minutes where cores are busy."""
+    import torch
+
+    monkeypatch.setattr("wsigym.baselines.tile_training.TILES_A_LEVEL", 8)
+    before, seen, files = torch.get_num_threads(), [], []
+    original = TileNet.forward
+
+    def watched(self: TileNet, tiles: torch.Tensor, level: torch.Tensor) -> torch.Tensor:
+        seen.append(torch.get_num_threads())
+        return original(self, tiles, level)
+
+    monkeypatch.setattr(TileNet, "forward", watched)
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            train_tile_scorer(Cohort.load(folder), tmp_path / "net", split=None, tile_px=TILE_PX, epochs=2)
+            files.append((tmp_path / "net").read_bytes())
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {1}
+    assert files[0] == files[1]
+
+
 def test_it_is_a_policy_by_its_path(trained: tuple[Path, Trained]) -> None:
     assert isinstance(make_policy(f"tile-scorer:{trained[0]}", EXPLORATION).scorer, LearnedScorer)  # type: ignore[attr-defined]
     make_policy(f"best-first:tile-scorer:{trained[0]}", EXPLORATION)

@@ -54,12 +54,39 @@ def test_it_turns_back_and_stops(folder: Path) -> None:
     assert info["outcome"] == "scored"
 
 
+def test_a_calibration_finds_its_scorer_from_any_folder_and_knows_it_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch: pip install --constraint constraints.txt '.[rl]'")
+    from wsigym.baselines.tile_training import train_tile_scorer
+
+    monkeypatch.setattr("wsigym.baselines.tile_training.TILES_A_LEVEL", 8)
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(home)
+    train_tile_scorer(Cohort.load(folder), Path("nets/a.net"), split=None, tile_px=TILE_PX, epochs=1)
+    curves = {f"{magnification:g}": ([0.0, 1.0], [0.0, 1.0]) for magnification in (2.5, 10, 40)}
+    Calibration("tile-scorer:nets/a.net", curves, 0.5).save(Path("calibrations/c.json"))
+    monkeypatch.chdir(elsewhere)
+    make_policy("adaptive:../home/calibrations/c.json", EXPLORATION)
+    home.rename(tmp_path / "moved")
+    make_policy("adaptive:../moved/calibrations/c.json", EXPLORATION)
+    net = tmp_path / "moved" / "nets" / "a.net"
+    net.write_bytes(net.read_bytes() + b" ")
+    with pytest.raises(InvalidArgumentError, match=r"c\.json is of another scorer than .*a\.net.*calibrate again"):
+        make_policy("adaptive:../moved/calibrations/c.json", EXPLORATION)
+    net.unlink()
+    with pytest.raises(InvalidArgumentError, match=r"a\.net, which cannot be read \(No such file.*put that"):
+        make_policy("adaptive:../moved/calibrations/c.json", EXPLORATION)
+
+
 def test_a_calibration_that_is_none(tmp_path: Path) -> None:
     contents: dict[str, Any] = {
         "text": "no json",
         "list": "[]",
         "other": '{"format": "x"}',
-        "short": '{"format": "wsigym-tile-calibration/1"}',
+        "short": '{"format": "wsigym-tile-calibration/2"}',
     }
     for name, content in contents.items():
         (tmp_path / name).write_text(content)

@@ -16,8 +16,12 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Make tile scorers for evipath/exploration.", no_args_is_help=True, rich_markup_mode=None)
 
+TARGET = "tumour"
+"""As `wsigym.cohorts.exploration.TUMOUR`, whose module is not loaded to print a help text."""
+
 CohortFolder = Annotated[Path, typer.Option("--cohort", help="The cohort's folder.")]
 Out = Annotated[Path, typer.Option(help="The file to write.")]
+Target = Annotated[str, typer.Option(help="The class of the regions to find.")]
 TilePx = Annotated[int, typer.Option(help="Side of a tile in pixels, as in the runs that will use it.")]
 Magnifications = Annotated[str, typer.Option(help="Rising, such as 2.5,10,20 for slides scanned at 20x.")]
 AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Allow slide paths that leave the cohort folder.")]
@@ -29,6 +33,7 @@ def train(
     cohort: CohortFolder,
     out: Out,
     split: Annotated[str, typer.Option(help="The slides to learn from.")] = "train",
+    target: Target = TARGET,
     tile_px: TilePx = 128,
     magnifications: Magnifications = "2.5,10,40",
     seed: Annotated[int, typer.Option(help="Of the tiles drawn and the network's start.")] = 0,
@@ -45,6 +50,7 @@ def train(
             loaded,
             out,
             split=split,
+            target=target,
             magnifications=_numbers(magnifications),
             tile_px=tile_px,
             seed=seed,
@@ -66,6 +72,7 @@ def calibrate(
     out: Out,
     scorer: Annotated[str, typer.Option(help="Such as stain-density or tile-scorer:PATH.")],
     split: Annotated[str, typer.Option(help="Slides that the scorer was not trained on.")] = "val",
+    target: Target = TARGET,
     tile_px: TilePx = 128,
     magnifications: Magnifications = "2.5,10,40",
     allow_outside: AllowOutside = False,
@@ -83,6 +90,7 @@ def calibrate(
             make_scorer(scorer),
             loaded,
             split=split,
+            target=target,
             magnifications=_numbers(magnifications),
             tile_px=tile_px,
             progress=progress,
