@@ -76,6 +76,11 @@ class ScoreTiles(TilePolicy):
 class FreeTilePolicy(TilePolicy):
     """A search: scores the page, then `_choose`s among the open nodes."""
 
+    @property
+    def in_cascade(self) -> ScoreTiles:
+        """The same scorer in the cascade, whose views are this search's budget where that is given by K."""
+        return ScoreTiles(self.scorer)
+
     def act(self, observation: Observation, info: Info) -> dict[str, Any]:
         scores = self._page(observation, info)
         worth = observation["frontier"][:, 4].astype(np.float64)

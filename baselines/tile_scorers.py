@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from wsigym.cohorts.exploration import ExplorationReference
 from wsigym.cohorts.tiles import POSITIVE_OVERLAP
-from wsigym.envs.exploration import suspicion
 from wsigym.envs.policy import Info
+from wsigym.envs.verdicts import suspicion
 from wsigym.slides import Box, haematoxylin_of, tissue_mask_of
 
 __all__ = ["OracleScores", "RandomScores", "StainDensity", "TileScorer", "TissueDensity"]

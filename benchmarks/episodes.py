@@ -106,9 +106,12 @@ class Player:
         item = self.setup.items[key.item, key.rotation]
         started, clock = utc_now(), time.perf_counter()
         steps: list[StepRecord] = []
+        options = self.setup.task.reset_options(item)
         try:
             env, policy = self.prepare(key)
-            info = await self._steps(key, item, env, policy, steps)
+            options |= self.setup.task.allowance(item, env, policy, episode_seed(key))
+            clock = time.perf_counter()
+            info = await self._steps(key, item, env, policy, options, steps)
             outcome = info["outcome"]
             score = self.setup.task.score(item, outcome, steps, info)
             result = {
@@ -123,6 +126,7 @@ class Player:
             **key._asdict(),
             **result,
             groups=dict(item.groups),
+            options=options,
             steps=tuple(steps),
             seed_used=episode_seed(key),
             started=started,
@@ -132,11 +136,17 @@ class Player:
         )
 
     async def _steps(
-        self, key: EpisodeKey, item: Item, env: gym.Env[Any, Any], policy: Policy, steps: list[StepRecord]
+        self,
+        key: EpisodeKey,
+        item: Item,
+        env: gym.Env[Any, Any],
+        policy: Policy,
+        options: dict[str, Any],
+        steps: list[StepRecord],
     ) -> Mapping[str, Any]:
         """Play to the end; `steps` fills as it goes, so that a failure leaves what came before. The last info."""
         task, seed = self.setup.task, episode_seed(key)
-        observation, info = env.reset(seed=seed, options=task.reset_options(item))
+        observation, info = env.reset(seed=seed, options=options)
         if hasattr(policy, "seed"):
             policy.seed(seed)
         policy.reset(observation, info)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["SCORED_OUTCOMES", "EpisodeKey", "EpisodeRecord", "EpisodeRecordWithoutSteps", "StepRecord"]
+__all__ = ["SCORED_OUTCOMES", "EpisodeKey", "EpisodeRecord", "EpisodeRecordWithoutSteps", "StepRecord", "TileRecord"]
 
 Outcome = Literal["scored", "unparsed", "invalid", "refused", "budget_exhausted", "infrastructure_error"]
 
@@ -35,9 +35,19 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class TileRecord(_Record):
+    """A tile that an action scored: its level-0 box, the verdict, and the score in 0..1 that stood beside it."""
+
+    box: tuple[int, int, int, int]
+    yes: bool
+    score: float
+
+
 class StepRecord(_Record):
     """One action and what came of it. `box` is the level-0 box asked for, `roi` the one shown after clipping.
 
+    Where the task is to score tiles, `tiles` are those that the action scored, `view_magnification` is theirs, and the
+    last step's `kept` are the boxes of all that the episode kept.
     `action` is JSON from which `wsigym.benchmarks.actions.decoded` makes exactly the action that was taken.
     """
 
@@ -47,6 +57,8 @@ class StepRecord(_Record):
     view_magnification: float | None = None
     error: str | None = None
     note: str | None = None
+    tiles: tuple[TileRecord, ...] | None = None
+    kept: tuple[tuple[int, int, int, int], ...] | None = None
     reason: str | None = None
     conclusion: str | None = None
     act_seconds: float
@@ -54,7 +66,8 @@ class StepRecord(_Record):
 
 
 class EpisodeRecord(_Record):
-    """One episode. `groups` are what tables can split by; `metrics` are the task's own numbers.
+    """One episode. `groups` are what tables can split by; `metrics` are the task's own numbers, `options` what the
+    environment's reset was given.
 
     `confidence` is the policy's in 0..1, None where it stated none. `seed_used` is the episode's RNG seed, from
     sha256 of the run's seed and the key. `error` is the exception's text of an infrastructure error.
@@ -72,6 +85,7 @@ class EpisodeRecord(_Record):
     score: float | None = Field(ge=0, le=1)
     groups: dict[str, str | float | None]
     metrics: dict[str, float | bool | int | str | None]
+    options: dict[str, str | int] = {}
     confidence: float | None = Field(default=None, ge=0, le=1)
     steps: tuple[StepRecord, ...]
     seed_used: int

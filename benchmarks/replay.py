@@ -102,7 +102,7 @@ def _played_again(
 ) -> tuple[str | None, float | None, dict[str, Any], list[StepRecord]]:
     """Outcome, score, metrics and steps; outcome and score None where the actions do not end the episode."""
     task = find_task(f"{record.suite}/{record.task}")
-    items = {(item.item_id, item.rotation): item for item in task.items(cohort, run.config.split)}
+    items = {(item.item_id, item.rotation): item for item in task.items(cohort, run.config.split, run.config.env)}
     item = items.get((record.item, record.rotation))
     if item is None:
         raise RunError(
@@ -110,7 +110,7 @@ def _played_again(
             "the record was changed, and cannot be replayed."
         )
     env = task.make_env(cohort, run.config.split, record.budget, run.config.env)
-    _, info = env.reset(seed=record.seed_used, options=task.reset_options(item))
+    _, info = env.reset(seed=record.seed_used, options=record.options or task.reset_options(item))
     steps: list[StepRecord] = []
     for step in record.steps:
         if "outcome" in info:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -40,8 +41,8 @@ def join_runs(runs: Sequence[Run], *, common: bool = False) -> list[EpisodeRecor
     """The episodes of several runs of one task, policies in the order in which the runs name them.
 
     `common` keeps only the items that every row has a score for. Raises `RunError` where there is no episode, the
-    tasks differ, one episode is in two runs, or (unless `common`) the runs ask different items or hold different
-    references for them.
+    tasks or the environment's arguments differ, one episode is in two runs, or (unless `common`) the runs ask different
+    items or hold different references for them.
     """
     tasks = {f"{run.config.suite}/{run.config.task}": run.name for run in runs}
     if len(tasks) > 1:
@@ -53,6 +54,7 @@ def join_runs(runs: Sequence[Run], *, common: bool = False) -> list[EpisodeRecor
         raise RunError(f"no episode has finished in {', '.join(run.name for run in runs)}; run it first.")
     order = {policy: i for i, policy in enumerate(dict.fromkeys(name for run in runs for name in run.config.policies))}
     records.sort(key=lambda record: order.get(record.policy, len(order)))
+    _check_same_environment(runs)
     if common:
         return common_items(records)
     if len({run.items_sha256 for run in runs}) > 1:
@@ -67,6 +69,22 @@ def join_runs(runs: Sequence[Run], *, common: bool = False) -> list[EpisodeRecor
             "between them. Run one again on the other's cohort."
         )
     return records
+
+
+def _check_same_environment(runs: Sequence[Run]) -> None:
+    first = runs[0]
+    for run in runs[1:]:
+        names = [name for name in {**first.config.env, **run.config.env} if _env(first, name) != _env(run, name)]
+        if names:
+            told = "; ".join(f"{name} is {_env(first, name)} and {_env(run, name)}" for name in names)
+            raise RunError(
+                f"{first.name} and {run.name} have different environments, whose scores do not compare: {told}. Show "
+                "them in two tables, or run one again with the other's arguments."
+            )
+
+
+def _env(run: Run, name: str) -> str:
+    return json.dumps(run.config.env.get(name))
 
 
 def _check_unique(runs: Sequence[Run]) -> None:

@@ -99,7 +99,7 @@ def run(
     if faults := loaded.check_slides(split):
         raise CohortError(faults)
     arguments = the_task.settled(arguments, loaded, split)
-    items = choose_items(the_task, loaded, split, subset)
+    items = choose_items(the_task, loaded, split, subset, arguments)
     setup = Setup(
         task=the_task,
         cohort=loaded,

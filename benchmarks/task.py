@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import gymnasium as gym
 
 from wsigym.cohorts import Cohort
+from wsigym.envs.policy import Policy
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
 from .records import StepRecord
@@ -80,8 +81,8 @@ class Task(Protocol):
     def budget_label(self, budget: str, policy: str) -> str:
         """The one spelling of a budget, as `policy` spends it. Raises `UnknownNameError` or `InvalidArgumentError`."""
 
-    def items(self, cohort: Cohort, split: str | None) -> list[Item]:
-        """Every item of a split, in the cohort's order."""
+    def items(self, cohort: Cohort, split: str | None, arguments: Mapping[str, Any] | None = None) -> list[Item]:
+        """Every item of a split, in the cohort's order, as the environment's arguments (None: the defaults) ask it."""
 
     def subset(self, name: str, items: Sequence[Item], cohort: Cohort, seed: int) -> list[Item]:
         """The items of one of `subsets`, in the order of `items`."""
@@ -93,6 +94,12 @@ class Task(Protocol):
 
     def reset_options(self, item: Item) -> dict[str, Any]:
         """What `env.reset(options=...)` takes to ask `item`."""
+
+    def allowance(self, item: Item, env: gym.Env[Any, Any], policy: Policy, seed: int) -> dict[str, Any]:
+        """Further reset options that depend on who plays, such as a budget that is what another search spends.
+
+        Mostly none. May play `policy` on a copy of `env`, which the episode does not count.
+        """
 
     def step_limit(self, item: Item, budget: str) -> int:
         """No episode of the environment can take more steps than this."""
@@ -106,9 +113,11 @@ class Task(Protocol):
         """The numbers of a finished episode; `info` is the last step's."""
 
 
-def choose_items(task: Task, cohort: Cohort, split: str | None, subset: str) -> list[Item]:
+def choose_items(
+    task: Task, cohort: Cohort, split: str | None, subset: str, arguments: Mapping[str, Any] | None = None
+) -> list[Item]:
     """The items of `subset`: "all", a number, or one of the task's own names; in the cohort's order."""
-    items = task.items(cohort, split)
+    items = task.items(cohort, split, arguments)
     if subset == "all":
         return items
     if subset in task.subsets:

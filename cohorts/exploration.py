@@ -6,7 +6,6 @@ empty where the slide has none: a negative slide is asked like any other.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,7 +15,7 @@ import numpy.typing as npt
 import shapely
 from shapely import MultiPolygon, Polygon
 
-from wsigym.errors import Fault, UnknownNameError, WsigymWarning
+from wsigym.errors import Fault, UnknownNameError
 from wsigym.slides import Box
 
 from .cohort import Cohort
@@ -28,6 +27,10 @@ __all__ = ["TUMOUR", "ExplorationReference", "exploration_references", "faults_o
 
 TUMOUR = "tumour"
 """The class of the regions that are looked for, unless another is asked for."""
+
+
+NO_CLASS = "(no class)"
+"""How a message calls the class of regions whose annotator gave none."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +71,13 @@ def exploration_references(
 ) -> dict[str, ExplorationReference]:
     """The reference of every slide of a split, by slide id, in the cohort's order; `target` is a region's class.
 
-    A class that is nowhere in the cohort, although other classes are, is most often a misspelt one: raises
-    `UnknownNameError`, or warns (`WsigymWarning`) where it is the default "tumour", as all slides may be negative.
+    In a cohort without any region every slide is negative. Where there are regions and none is of this class, not on
+    any slide of the cohort, every answer would be wrong by a misspelt name: raises `UnknownNameError`.
     """
     regions = {entry.slide_id: cohort.regions(entry.slide_id) for entry in cohort.slides}
-    classes = sorted({region.name or "" for found in regions.values() for region in found})
+    classes = sorted({region.name or NO_CLASS for found in regions.values() for region in found})
     if classes and target not in classes:
-        unknown = UnknownNameError("region class", target, classes)
-        if target != TUMOUR:
-            raise unknown
-        warnings.warn(
-            f"cohort {cohort.name!r}: every slide counts as negative, as no region is of class {target!r} ({unknown}); "
-            "import them again with their name mapped (--class NAME=tumour --replace)",
-            WsigymWarning,
-            stacklevel=2,
-        )
+        raise UnknownNameError("target (a class of the cohort's regions)", target, classes)
     return {
         entry.slide_id: ExplorationReference(entry.slide_id, _area_wkb(regions[entry.slide_id], target))
         for entry in cohort.in_split(split)

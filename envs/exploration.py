@@ -9,7 +9,7 @@ Schedules
               magnification K is for the slide. Ends after the last magnification, or when none is kept at one.
     free      The policy also says which open node to look into next, under one budget of viewed tiles; see
               `wsigym.envs.tile_search.FreeSearch`. Ends when it is spent, nothing is left, or an empty slot is chosen.
-              Kept are the best-scored viewed tiles of the last magnification: the product of all K, 36 by default.
+              Kept are the 36 best-scored viewed tiles of the last magnification, whatever the budget.
 
 Action
     cascade   Box 0..1 float32 (page_size,)    the suspicion of each tile of the page; the rest is not read
@@ -30,10 +30,11 @@ Images keep their aspect; padding and what lies beyond the slide is the slide's 
 Info (what a model may know)
     slide_id, target (what is looked for), magnification, tiles (level-0 boxes (x, y, width, height) of the page's whole
     tiles), tile_size (width, height of each tile's image without padding), slide_size (width, height), mpp,
-    overview_size, tiles_viewed (with the page), budget (its label), `error` about the last request; free:
-    tiles_allowed, frontier (level-0 boxes by slot, None where empty). Once the episode is over: outcome, score, grid
-    (the slide's `TileGrid`), tile_px, skip_empty, retained (for each magnification the level-0 boxes kept), viewed (a
-    `ViewedTile` each).
+    overview_size, tiles_viewed (with the page), scored (a `ScoredTile` for each tile of the page before, empty after an
+    invalid request), budget (its label), `error` about the last request; free: tiles_allowed, frontier (level-0 boxes
+    by slot, None where empty). Once the episode is over: outcome, score, grid (the slide's `TileGrid`), tile_px,
+    skip_empty, retained (for each magnification the level-0 boxes kept), viewed (a `ViewedTile` each), may_be_shown
+    (for each magnification the number of tiles that the rules let be shown).
 
 Reward
     cascade   at the end of each magnification: newly kept positive tiles / all its positive tiles, averaged over the
@@ -51,6 +52,7 @@ Registered: wsigym/Exploration-v0. Version history: v0, first release.
 
 from __future__ import annotations
 
+import copy
 import operator
 import warnings
 from collections.abc import Sequence
@@ -81,18 +83,26 @@ from .localization import (
     OVERVIEW_CAP,
     VISITED,
 )
-from .policy import NoAnswerOutcome
-from .tile_budgets import TileBudget
+from .policy import NoAnswerOutcome, Policy
+from .tile_budgets import KEPT_AT_THE_END, TileBudget
 from .tile_search import FRONTIER_SLOTS, Cascade, FreeSearch, TileTree, most_viewed
 from .views import View, check_image, draw_boxes, unpadded_view_of, view_of
 
-__all__ = ["MAGNIFICATIONS", "ExplorationEnv", "ViewedTile", "suspicion", "tiles_as_arrays"]
+__all__ = ["MAGNIFICATIONS", "ExplorationEnv", "ScoredTile", "ViewedTile", "tiles_as_arrays"]
 
 MAGNIFICATIONS = (2.5, 10.0, 40.0)
 SCHEDULES = ("cascade", "free")
 MAX_PAGE = 256
 MAX_FREE_PAGE = FRONTIER_SLOTS // 2
 """In the free schedule the page's own tiles take as many slots of the frontier."""
+
+
+class ScoredTile(NamedTuple):
+    """A tile that the last action scored: its magnification, level-0 box (x, y, width, height) and suspicion."""
+
+    magnification: float
+    box: tuple[int, ...]
+    suspicion: float
 
 
 class ViewedTile(NamedTuple):
@@ -113,7 +123,8 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
         split: "train", "val", "test", or None for all slides.
         target: the class of the regions that are looked for.
         budget: "tight", "base", "loose", "K=6,3,2", "K=all", or the K themselves. In the free schedule also
-            "tiles=N"; with K there, the budget is the most tiles that a cascade with these K can view on the slide.
+            "tiles=N"; with K there, the budget is what a cascade with these K views on the slide: as many as the reset
+            option `tiles` says, which `viewed_in_cascade` counts, else the most that it can view.
         schedule: "cascade" or "free".
         magnifications: rising by whole factors; (2.5, 10, 20) suits slides scanned at 20x.
         tile_px: side of a tile at each magnification; 1,024 is what the paper's figures imply.
@@ -124,7 +135,8 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
             the paper says.
         render_mode: "rgb_array" or None.
 
-    `reset(options={"slide_id": ...})` picks a slide; otherwise the environment's seeded RNG does. Raises
+    `reset(options={"slide_id": ...})` picks a slide; otherwise the environment's seeded RNG does. In the free schedule
+    the option `tiles` is how many tiles this episode may view, whatever the budget. Raises
     `CohortError` on reset where the slide does not bear its annotations, `SlideError` where it cannot be read, its
     scale is unknown or its scan is below the last magnification. Warns where a slide has no more tiles at the first
     magnification than are kept, so that there is nothing to choose.
@@ -203,21 +215,42 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         super().reset(seed=seed)
         self._over = True  # until all of the next episode is there
-        self._slide_id = self._choose(options or {})
+        given = self._checked_options(options or {})
+        self._slide_id = self._choose(given.get("slide_id"))
         self._tree, self._positives = self._prepare(self._slide_id)
         self._slide = self.cohort.open(self._slide_id)
         cap = OVERVIEW_CAP * self.magnifications[0]
         self._overview = view_of(self._slide, self._slide.box, self.overview_px, cap)
-        self._search = self._new_search()
+        self._search = self._new_search(given.get("tiles"))
+        self._scored: tuple[ScoredTile, ...] = ()
         self._score = 0.0
         self._invalid_in_a_row = 0
         self._over = False
         self._read_page()
         return self._observation(), self._info()
 
+    def viewed_in_cascade(self, policy: Policy, slide_id: str, seed: int) -> int:
+        """How many tiles `policy` views on a slide in the cascade with the K of this environment's budget.
+
+        The cascade is played on a copy, so that this environment's episode stays as it is; `policy` has to be ready
+        (seeded, and shown the reference if it reads it) and is reset here. Raises `InvalidArgumentError` where the
+        budget has no K.
+        """
+        if self.budget.keep is None:
+            raise InvalidArgumentError(f"budget {self.budget.label} has no K, so that no cascade belongs to it.")
+        cascade = copy.copy(self)  # shares the cohort and the slides that are prepared
+        cascade.schedule, cascade.budget = "cascade", TileBudget.of(self.budget.keep)
+        observation, info = cascade.reset(seed=seed, options={"slide_id": slide_id})
+        policy.reset(observation, info)
+        over = False
+        while not over:
+            observation, _, over, _, info = cascade.step(policy.act(observation, info))
+        return len(info["viewed"])
+
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         if self._over:
             raise EpisodeOverError("step() was called on an episode that is over or never began; call reset() first.")
+        self._scored = ()
         error = self._take(action) if self._search.page else None
         self._invalid_in_a_row = 0 if error is None else self._invalid_in_a_row + 1
         if error is None:
@@ -249,6 +282,11 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
         wrong = [score for score in scores if not 0 <= score <= 1]  # written so that NaN is wrong too
         if wrong:
             return f"A suspicion is {wrong[0]}; it must be a number from 0 to 1."
+        magnification = self._magnification()
+        self._scored = tuple(
+            ScoredTile(magnification, self._level0(tile), score)
+            for tile, score in zip(self._search.page, scores, strict=True)
+        )
         if isinstance(self._search, FreeSearch):
             self._search.take(scores, slot)
         else:
@@ -315,6 +353,7 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
             "overview_size": self._overview.size,
             "tile_size": (self._shown_px, self._shown_px),
             "tiles_viewed": len(self._search.scores) + len(page),
+            "scored": self._scored,
             "budget": self.budget.label,
         }
         if isinstance(self._search, FreeSearch):
@@ -332,6 +371,7 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
             "skip_empty": self.skip_empty,
             "retained": tuple(tuple(self._level0(tile) for tile in level) for level in kept),
             "viewed": tuple(ViewedTile(*tile, score, tile in all_kept) for tile, score in self._search.scores.items()),
+            "may_be_shown": tuple(int(level.sum()) for level in self._tree.shown),
         }
 
     def _magnification(self) -> float:
@@ -357,17 +397,23 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
 
     # -- start and end -------------------------------------------------------------------------------------------
 
-    def _new_search(self) -> Cascade | FreeSearch:
+    def _new_search(self, tiles: int | None) -> Cascade | FreeSearch:
         if self.schedule == "cascade":
             return Cascade(self._tree, self.budget.keep, self.page_size)
-        allowed = self.budget.tiles or most_viewed(self._tree, self.budget.keep)
-        return FreeSearch(self._tree, allowed, self.budget.kept_at_the_end, self.page_size)
+        if tiles is None:
+            tiles = self.budget.tiles or most_viewed(self._tree, self.budget.keep)
+        return FreeSearch(self._tree, tiles, KEPT_AT_THE_END, self.page_size)
 
-    def _choose(self, options: dict[str, Any]) -> str:
-        unknown = set(options) - {"slide_id"}
-        if unknown:
-            raise UnknownNameError("reset option", str(sorted(unknown)[0]), ["slide_id"])
-        slide_id = options.get("slide_id")
+    def _checked_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        allowed = ["slide_id", "tiles"] if self.schedule == "free" else ["slide_id"]
+        if unknown := sorted(set(options) - set(allowed)):
+            raise UnknownNameError("reset option", str(unknown[0]), allowed)
+        tiles = options.get("tiles")
+        if tiles is not None and (isinstance(tiles, bool) or not isinstance(tiles, int) or tiles < 0):
+            raise InvalidArgumentError(f"reset option tiles is {tiles!r}; it is a whole number of 0 or more.")
+        return options
+
+    def _choose(self, slide_id: Any) -> str:
         if slide_id is None:
             return self.slide_ids[int(self.np_random.integers(len(self.slide_ids)))]
         if slide_id not in self._references:
@@ -417,11 +463,6 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
             small = cv2.resize(self._tiles[index], (cell, cell), interpolation=cv2.INTER_AREA)
             frame[y : y + cell, side + x : side + x + cell] = small[: side - y, : side - x]
         return frame
-
-
-def suspicion(*, yes: bool, score: float) -> float:
-    """A verdict and a score in 0..1 as one suspicion: 0.5 + score / 2 for Yes, just under score / 2 for No."""
-    return float(0.5 + score / 2) if yes else float(max(0.0, np.nextafter(np.float32(score / 2), np.float32(-1))))
 
 
 def tiles_as_arrays(tiles: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[npt.NDArray[np.bool_], ...]:

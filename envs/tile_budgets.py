@@ -6,26 +6,32 @@
     loose    10, 5, 3                  its sweep
 
 K is for a slide at the first magnification and for a parent below it. `K=all` keeps every tile whatever was said of
-it, so that all tiles with tissue are scored. `tiles=N` is a number of viewed tiles in all, for `schedule="free"`, and
-`tiles=6,3,2` the most that a cascade with these K can view on the slide; `tiles=all` sets no limit.
+it, so that all tiles with tissue are scored.
+
+For `schedule="free"`, `tiles=N` is a number of viewed tiles in all, and `tiles=6,3,2` as many as the cascade with these
+K views on the slide, with the same scorer; `tiles=all` sets no limit. These budgets are of looks alone: a search keeps
+36 tiles at the end, whatever it may view.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
-__all__ = ["KEEP_PRESETS", "PAPER_KEEP", "TileBudget"]
+__all__ = ["KEEP_PRESETS", "KEPT_AT_THE_END", "PAPER_KEEP", "TileBudget"]
 
 PAPER_KEEP = (6, 3, 2)
+KEPT_AT_THE_END = 36
+"""Tiles that a search in the free schedule keeps at the last magnification: as many as the paper's cascade keeps at
+most, 6 * 3 * 2. It is one number for all searches and budgets, so that their hit rates differ by what was looked at."""
+
 KEEP_PRESETS: Mapping[str, tuple[int, ...]] = {"tight": (3, 2, 1), "base": PAPER_KEEP, "loose": (10, 5, 3)}
 
 FORMS = (
     "a preset (tight, base, loose), K=6,3,2 with one number for each magnification, K=all, tiles=N, or tiles=6,3,2: "
-    "the most that K=6,3,2 can view"
+    "what K=6,3,2 views"
 )
 
 
@@ -74,11 +80,6 @@ class TileBudget:
     def freed(self) -> TileBudget:
         """The same for `schedule="free"`: K=6,3,2 becomes tiles=6,3,2, and K=all tiles=all."""
         return TileBudget.of(self.label.replace("K=", "tiles="))
-
-    @property
-    def kept_at_the_end(self) -> int:
-        """How many tiles a cascade keeps at the last magnification at most; the paper's 36 where K is not given."""
-        return math.prod(self.keep or PAPER_KEEP)
 
 
 def _count(value: str | int, text: str) -> int:

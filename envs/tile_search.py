@@ -18,10 +18,9 @@ import numpy.typing as npt
 from wsigym.cohorts.tiles import WHOLE_SLIDE, Tile, TileGrid
 from wsigym.slides.maps import SlideMap
 
-__all__ = ["FRONTIER_SLOTS", "YES", "Cascade", "FreeSearch", "TileTree", "most_viewed", "ranked"]
+from .verdicts import YES
 
-YES = 0.5
-"""A suspicion of at least this is a Yes."""
+__all__ = ["FRONTIER_SLOTS", "Cascade", "FreeSearch", "TileTree", "most_viewed", "ranked"]
 
 FRONTIER_SLOTS = 64
 """Places of the frontier. The last is always empty, so that a policy can always stop."""

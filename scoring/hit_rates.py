@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from .intervals import MIN_UNITS, Estimate, unit_weights
 __all__ = [
     "LevelCounts",
     "Losses",
+    "carried_over",
     "conditional_rate",
     "level_counts",
     "losses",
@@ -73,6 +75,11 @@ def slide_rate(levels: Iterable[LevelCounts]) -> float | None:
     """One slide's unconditional rate, averaged over the magnifications that have positives; None without any."""
     rates = [count.retained / count.positives for count in levels if count.positives]
     return sum(rates) / len(rates) if rates else None
+
+
+def carried_over(rates: Sequence[float | None]) -> tuple[float | None, ...]:
+    """(n - 1,): how much of each magnification's rate is left at the next; None where there is nothing to divide."""
+    return tuple(None if not low or high is None else high / low for low, high in pairwise(rates))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """`evipath/exploration`: EviPathBench task 3, mode B. Score a slide's tiles from 2.5x to 40x, keep the best.
 
 An item is a slide. Budgets are those of `wsigym.envs.tile_budgets`: K for policies that score tiles, viewed tiles for
-those that choose what to open next; asked for K=6,3,2 the latter get `tiles=6,3,2`, the most that the cascade can view.
+those that choose what to open next. Asked for K=6,3,2 the latter get `tiles=6,3,2`: on each slide as many tiles as the
+cascade with these K views there with the same scorer and seed. To count them the cascade is played before the episode,
+which takes no time of it. Controls (`--blind`) get the budget of the policy that they are controls of.
 
 Metrics, M being each magnification, such as 2.5x (see `wsigym.scoring.hit_rates`):
 
@@ -12,10 +14,11 @@ Metrics, M being each magnification, such as 2.5x (see `wsigym.scoring.hit_rates
     auroc_M                                 of the scores of viewed tiles; None where they are of one kind
     best_k_M, best_k_of_M                   positives among the K best-scored of each parent's viewed tiles, whatever
                                             was said of them, and all positives there; K is the paper's (6, 3, 2)
-    best_viewed                             positives at the last magnification among its best-scored viewed tiles, as
-                                            many as a search keeps at this budget: what the cascade would have kept
-                                            without its K a parent
+    may_be_shown_M                          tiles that may be shown: those with tissue, or all (skip_empty)
+    best_viewed                             positives at the last magnification among its 36 best-scored viewed tiles:
+                                            what the cascade would have kept by the rule of searches
     tiles_viewed, invalid_requests          in all
+    tiles_allowed                           of a search: its budget in tiles on this slide
     tile_px, skip_empty                     as the environment had them
 """
 
@@ -30,15 +33,16 @@ import numpy.typing as npt
 
 from wsigym.baselines.registry import EXPLORATION, chooses_next
 from wsigym.cohorts import Cohort
-from wsigym.cohorts.exploration import ExplorationReference, exploration_references, faults_of_regions
+from wsigym.cohorts.exploration import TUMOUR, ExplorationReference, exploration_references, faults_of_regions
 from wsigym.cohorts.tiles import WHOLE_SLIDE, TileGrid
 from wsigym.envs.exploration import MAGNIFICATIONS, ExplorationEnv, ViewedTile, tiles_as_arrays
-from wsigym.envs.tile_budgets import PAPER_KEEP, TileBudget
-from wsigym.envs.tile_search import YES
+from wsigym.envs.policy import Policy
+from wsigym.envs.tile_budgets import KEPT_AT_THE_END, PAPER_KEEP, TileBudget
+from wsigym.envs.verdicts import YES, verdict_of
 from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError
 from wsigym.scoring.hit_rates import level_counts, losses, recall_at_k, tile_auroc
 
-from ..records import StepRecord
+from ..records import StepRecord, TileRecord
 from ..task import Item, Score
 
 __all__ = ["BENCHMARK_TILE_PX", "SMALL_TILE_PX", "Exploration", "tile_metrics"]
@@ -59,6 +63,7 @@ class Exploration:
     subsets: Sequence[str] = ()
     default_budget = TileBudget.of("base").label
     env_arguments: Mapping[str, Any] = {
+        "target": TUMOUR,
         "magnifications": list(MAGNIFICATIONS),
         "tile_px": None,
         "page_size": 16,
@@ -103,7 +108,8 @@ class Exploration:
             )
         return asked.label
 
-    def items(self, cohort: Cohort, split: str | None) -> list[Item]:
+    def items(self, cohort: Cohort, split: str | None, arguments: Mapping[str, Any] | None = None) -> list[Item]:
+        target = (arguments or self.env_arguments)["target"]
         return [
             Item(
                 slide_id,
@@ -116,7 +122,7 @@ class Exploration:
                 question=slide_id,
                 reference=reference,
             )
-            for slide_id, reference in exploration_references(cohort, split).items()
+            for slide_id, reference in exploration_references(cohort, split, target).items()
         ]
 
     def subset(self, name: str, items: Sequence[Item], cohort: Cohort, seed: int) -> list[Item]:
@@ -131,24 +137,44 @@ class Exploration:
     def reset_options(self, item: Item) -> dict[str, Any]:
         return {"slide_id": item.item_id}
 
+    def allowance(self, item: Item, env: gym.Env[Any, Any], policy: Policy, seed: int) -> dict[str, Any]:
+        inner = env.unwrapped
+        assert isinstance(inner, ExplorationEnv)
+        if inner.schedule == "cascade" or inner.budget.keep is None:
+            return {}
+        cascade = policy.in_cascade  # type: ignore[attr-defined]  # only searches get a free budget
+        cascade.seed(seed)
+        if cascade.reads_reference:
+            cascade.see_reference(item.reference)
+        return {"tiles": inner.viewed_in_cascade(cascade, item.item_id, seed)}
+
     def step_limit(self, item: Item, budget: str) -> int:
         return STEPS_LIMIT
 
     def step_fields(
         self, item: Item, action: Any, observation: Mapping[str, Any], info: Mapping[str, Any]
     ) -> dict[str, Any]:
-        return {}
+        tiles = tuple(TileRecord(box=box, **verdict_of(score)._asdict()) for _, box, score in info["scored"])
+        fields: dict[str, Any] = {"tiles": tiles}
+        if tiles:
+            fields["view_magnification"] = info["scored"][0].magnification
+        if "retained" in info:
+            fields["kept"] = tuple(box for level in info["retained"] for box in level)
+        return fields
 
     def score(self, item: Item, outcome: str, steps: Sequence[StepRecord], info: Mapping[str, Any]) -> Score:
-        at_the_end = TileBudget.of(info["budget"]).kept_at_the_end
-        metrics = tile_metrics(item.reference, info["grid"], info["viewed"], at_the_end)
+        metrics = tile_metrics(item.reference, info["grid"], info["viewed"])
+        for magnification, tiles in zip(info["grid"].magnifications, info["may_be_shown"], strict=True):
+            metrics[f"may_be_shown_{magnification:g}x"] = tiles
+        if "tiles_allowed" in info:
+            metrics["tiles_allowed"] = info["tiles_allowed"]
         metrics |= {"tile_px": info["tile_px"], "skip_empty": info["skip_empty"], "tiles_viewed": len(info["viewed"])}
         metrics["invalid_requests"] = sum(step.error is not None for step in steps)
         return Score(info["score"], metrics)
 
 
 def tile_metrics(
-    reference: ExplorationReference, grid: TileGrid, viewed: Sequence[ViewedTile], kept_at_the_end: int
+    reference: ExplorationReference, grid: TileGrid, viewed: Sequence[ViewedTile]
 ) -> dict[str, float | int | None]:
     """The metrics of one slide by magnification, from the tiles that were scored; see the module's docstring."""
     positives = reference.positives(grid)
@@ -180,7 +206,7 @@ def tile_metrics(
         for above, count in enumerate(lost[level].pruned):
             metrics[f"pruned_{grid.magnifications[above]:g}x_{name}"] = count
     shown = scored[-1]
-    metrics["best_viewed"], _ = recall_at_k([(scores[-1][shown], positives[-1][shown])], kept_at_the_end)
+    metrics["best_viewed"], _ = recall_at_k([(scores[-1][shown], positives[-1][shown])], KEPT_AT_THE_END)
     return metrics
 
 

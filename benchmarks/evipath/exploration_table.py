@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from PIL import Image
 
-from wsigym.envs.tile_budgets import TileBudget
+from wsigym.envs.tile_budgets import KEPT_AT_THE_END, TileBudget
 from wsigym.errors import InvalidArgumentError
-from wsigym.scoring.hit_rates import micro_rate
+from wsigym.scoring.hit_rates import carried_over, micro_rate
 from wsigym.scoring.intervals import Estimate
 
 from ..curves import Curve, curves_picture
@@ -106,7 +106,7 @@ def _rate_blocks(records: Sequence[EpisodeRecord]) -> tuple[Block, ...]:
         Block(
             "A slide",
             (
-                Column("score", "mean rate"),
+                Column("score", _score_label(records), digits=2, scale=100),
                 Column("tiles_viewed", "tiles\nviewed", digits=1),
                 Column("seconds", "seconds", digits=2),
                 Column("slides", "slides"),
@@ -129,7 +129,7 @@ def _rates(episodes: Sequence[EpisodeRecord]) -> dict[str, Cell]:
 def _effort(episodes: Sequence[EpisodeRecord]) -> dict[str, Cell]:
     valued = scored(episodes)
     return {
-        "score": mean_of(valued, lambda record: record.score),
+        "score": mean_of(valued, _slide_rate),
         "tiles_viewed": _mean(episodes, "tiles_viewed"),
         "seconds": mean_of(valued, lambda record: record.seconds).value,
         "slides": len({record.item for record in valued}),
@@ -137,6 +137,20 @@ def _effort(episodes: Sequence[EpisodeRecord]) -> dict[str, Cell]:
         "invalid": sum(record.outcome == "invalid" for record in episodes),
         "infrastructure_error": len(episodes) - len(valued),
     }
+
+
+def _slide_rate(record: EpisodeRecord) -> float | None:
+    """The score of a slide, None where it has no positive tile that the score could be of."""
+    scales = _scales([record])
+    asked = scales[-1:] if TileBudget.of(record.budget).free else scales
+    return record.score if any(_metric(record, f"positives_{scale}") for scale in asked) else None
+
+
+def _score_label(records: Sequence[EpisodeRecord]) -> str:
+    """What a slide's score is: of the cascade its mean rate, of a search its rate at the last magnification."""
+    last = f"rate at {_scales(records)[-1]}, %"
+    searches = [TileBudget.of(record.budget).free for record in records]
+    return last if all(searches) else f"mean rate, %\nsearches: {last}" if any(searches) else "mean rate, %"
 
 
 def _search_table(records: Sequence[EpisodeRecord]) -> Table | None:
@@ -180,8 +194,10 @@ def _search_table(records: Sequence[EpisodeRecord]) -> Table | None:
     )
     notes = [
         "* the interval excludes 0. Paired: the same slides and seeds.",
-        "A search keeps the best-scored tiles that it viewed, wherever they lie, the cascade no more than K a parent; "
-        "the second difference gives both the search's rule, so that only the order of looking is left.",
+        f"A search keeps the {KEPT_AT_THE_END} best-scored tiles that it viewed, wherever they lie, the cascade no "
+        "more than K a parent; the second difference gives both the search's rule, so that only the order of looking "
+        "is left.",
+        "A search may view as many tiles of a slide as the cascade with the same scorer and K does.",
     ]
     keys = (Column("against", "against"),)
     return _table(
@@ -209,7 +225,11 @@ def _cascade_budget(budget: str) -> str:
 
 
 def _causes_table(records: Sequence[EpisodeRecord]) -> Table:
-    """Where the positive tiles of each magnification went, and how well the scores of viewed tiles rank them."""
+    """Where the positive tiles of each magnification went, and how well the scores rank, free of the cascade.
+
+    A cascade shows the tiles that its scorer picked, so that figures of ranking on them alone would be of another
+    question; they are given where every tile was scored.
+    """
     scales = _scales(records)
     causes = [("retained", "kept"), ("said_no", "said No"), ("outranked", "outranked"), ("not_shown", "not\nshown")]
     rows: list[dict[str, Cell]] = []
@@ -219,8 +239,10 @@ def _causes_table(records: Sequence[EpisodeRecord]) -> Table:
             for above in scales[:level]:
                 cells[f"pruned_{above}"] = _rate(episodes, f"pruned_{above}", "positives", scale).value
             cells["positives"] = sum(int(_metric(record, f"positives_{scale}")) for record in scored(episodes))
-            cells["auroc"] = _estimate(episodes, f"auroc_{scale}")
-            cells["recall_at_k"] = _rate(episodes, "best_k", "best_k_of", scale)
+            cells["scored"] = _rate(episodes, "viewed", "may_be_shown", scale).value
+            if cells["scored"] == 1:
+                cells["auroc"] = _estimate(episodes, f"auroc_{scale}")
+                cells["recall_at_k"] = _rate(episodes, "best_k", "best_k_of", scale)
             rows.append(_row_cells(row) | {"magnification": scale} | cells)
     blocks = (
         Block(
@@ -232,14 +254,19 @@ def _causes_table(records: Sequence[EpisodeRecord]) -> Table:
             ),
         ),
         Block(
-            "How well the scores of the tiles viewed rank them, whatever was kept",
-            (Column("auroc", "AUROC"), Column("recall_at_k", "recall at K, %", digits=1, scale=100)),
+            "How well the scores rank tiles, whatever was kept",
+            (
+                Column("scored", "tiles\nscored, %", digits=1, scale=100),
+                Column("auroc", "AUROC", always=True),
+                Column("recall_at_k", "recall at K, %", digits=1, scale=100, always=True),
+            ),
         ),
     )
     notes = [
         "not shown: the tile has no tissue, or the search ended before it; pruned at M: an ancestor was not kept at M.",
-        "AUROC (mean over slides) and recall at K (6, 3, 2; of each parent's tiles, whatever the verdict) rest on the "
-        "tiles viewed; with K=all that is every tile with tissue.",
+        "AUROC (mean over slides) and recall at K (6, 3, 2; of each parent's tiles, whatever the verdict) stand where "
+        "all tiles that may be shown were scored (100 %). Elsewhere the scorer itself picked them, and the figures "
+        "would not compare; `wsigym run ... --budget K=all` scores all.",
     ]
     keys = (BUDGET, Column("magnification", ""))
     return _table("causes", "Where positive tiles were lost", keys, blocks, rows, records, notes)
@@ -278,12 +305,24 @@ def _published_table(records: Sequence[EpisodeRecord]) -> Table:
         if key in ours:
             policy, budget, scale = ours[key]
             cell = _rate(groups.get((policy, None, budget), []), "retained", "positives", scale)
-        rows.append({"fact": label, "paper": str(facts[key].value), "ours": cell})
+        value = facts[key].value
+        left = carried_over([float(rate) for rate in str(value).split(",")])
+        told = ", ".join(f"{share:.1%}".replace("%", " %") for share in left if share is not None)
+        rows.append({"fact": label, "paper": str(value), "left": told or None, "ours": cell})
     return Table(
         "published",
         "The paper beside these runs (EviPathBench, arXiv 2607.19261): unconditional hit rates, %",
         (Column("fact", "figure"),),
-        (Block("", (Column("paper", "paper"), Column("ours", "here", digits=2, scale=100))),),
+        (
+            Block(
+                "",
+                (
+                    Column("paper", "paper"),
+                    Column("left", "left of the rate at the\nmagnification before"),
+                    Column("ours", "here", digits=2, scale=100),
+                ),
+            ),
+        ),
         tuple(rows),
         ("The paper's figures are on its own 190 slides, which are not public. They compare with no other slides.",),
     )
@@ -373,7 +412,7 @@ def _how_asked(records: Sequence[EpisodeRecord]) -> list[str]:
     notes = [f"Tiles of {' and '.join(sides)} px; {rule}. {MISSING}: no positive tile to divide by."]
     if any(TileBudget.of(record.budget).free for record in valued):
         notes.append(
-            "Searches (tiles=...): above the last magnification, kept means opened; the mean rate is the last "
-            "magnification's alone."
+            "Searches (tiles=...): above the last magnification, kept means opened, and the score of a slide is its "
+            "rate at the last magnification alone; of cascades it is the mean over magnifications."
         )
     return notes

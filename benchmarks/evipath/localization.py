@@ -21,6 +21,7 @@ from wsigym.baselines.registry import LOCALIZATION
 from wsigym.cohorts import Cohort, DiagnosticPath, localization_queries
 from wsigym.envs.budgets import RoiBudget
 from wsigym.envs.localization import MAX_INVALID_IN_A_ROW, LocalizationEnv
+from wsigym.envs.policy import Policy
 from wsigym.errors import InvalidArgumentError
 from wsigym.scoring.navigation import Look, navigation
 from wsigym.slides import Box
@@ -51,7 +52,7 @@ class Localization:
     def budget_label(self, budget: str, policy: str) -> str:
         return RoiBudget.of(budget).label
 
-    def items(self, cohort: Cohort, split: str | None) -> list[Item]:
+    def items(self, cohort: Cohort, split: str | None, arguments: Mapping[str, Any] | None = None) -> list[Item]:
         items = []
         for query, reference in localization_queries(cohort, split):
             entry = cohort.slide(query.slide_id)
@@ -95,6 +96,9 @@ class Localization:
 
     def reset_options(self, item: Item) -> dict[str, Any]:
         return {"query_id": item.item_id}
+
+    def allowance(self, item: Item, env: gym.Env[Any, Any], policy: Policy, seed: int) -> dict[str, Any]:
+        return {}
 
     def step_limit(self, item: Item, budget: str) -> int:
         """Before each answered request come at most two invalid ones; the last request is answered, or the third."""

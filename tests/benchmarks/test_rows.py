@@ -63,6 +63,16 @@ def test_changed_references_are_refused() -> None:
         join_runs(runs)
 
 
+def test_runs_of_different_environments_are_refused_by_argument() -> None:
+    first = made_run(patients([0.1]), "R1", env={"target": "tumour", "tile_px": 128})
+    same = made_run(patients([0.2], seed=1), "R2", env={"target": "tumour", "tile_px": 128})
+    other = made_run(patients([0.3], seed=2), "R3", env={"target": "necrosis", "tile_px": 128})
+    assert len(join_runs([first, same])) == 2
+    for common in (False, True):
+        with pytest.raises(RunError, match=r'R1 and R3 have different environments.*: target is "tumour" and "necr'):
+            join_runs([first, same, other], common=common)
+
+
 def test_two_tasks_are_refused() -> None:
     other = made_run(patients([0.2], task="exploration"), "R2", task="exploration")
     with pytest.raises(RunError, match=r"evipath/localization \(R1\), evipath/exploration \(R2\)"):

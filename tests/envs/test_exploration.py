@@ -19,8 +19,9 @@ from wsigym.cohorts import Cohort
 from wsigym.cohorts.exploration import exploration_references
 from wsigym.cohorts.tiles import Tile, TileGrid
 from wsigym.envs.conformance import check_environment
-from wsigym.envs.exploration import ExplorationEnv, suspicion
+from wsigym.envs.exploration import ExplorationEnv
 from wsigym.envs.leaks import secrets_of
+from wsigym.envs.verdicts import suspicion
 from wsigym.errors import (
     CohortError,
     EpisodeOverError,
@@ -229,17 +230,6 @@ def test_masked_places_are_not_read(folder: Path) -> None:
         assert "error" not in info
 
 
-def test_verdict_and_score_as_one_suspicion() -> None:
-    assert suspicion(yes=True, score=0) == 0.5
-    assert suspicion(yes=True, score=1) == 1
-    assert suspicion(yes=True, score=0.5) == 0.75
-    assert suspicion(yes=False, score=0) == 0
-    assert 0.49 < suspicion(yes=False, score=1) < 0.5
-    assert np.float32(suspicion(yes=False, score=1)) < 0.5
-    assert suspicion(yes=False, score=0.5) == pytest.approx(0.25)
-    assert suspicion(yes=False, score=0.5) < 0.25
-
-
 # -- free ------------------------------------------------------------------------------------------------------------
 
 
@@ -316,12 +306,12 @@ def test_arguments_that_are_not_allowed(folder: Path) -> None:
             ExplorationEnv(folder).step(np.zeros(16))
 
 
-def test_a_cohort_whose_regions_have_another_class_warns_and_is_all_negative(tmp_path: Path) -> None:
+def test_a_cohort_whose_regions_have_another_class_is_asked_for_that(tmp_path: Path) -> None:
     build_tumour_cohort(tmp_path, [{"slide_id": "s"}])
     write_tumour_slide(tmp_path / "s.tiff")
     write_regions(tmp_path, "s", [box(0, 0, 500, 500)], name="Tumor")
-    with pytest.warns(WsigymWarning, match=r"Did you mean 'Tumor'.*--class NAME=tumour"):
-        make(tmp_path).close()
+    with pytest.raises(UnknownNameError, match=r"unknown target .* 'tumour'\. Did you mean 'Tumor'\?"):
+        make(tmp_path)
     with make(tmp_path, target="Tumor") as env:
         env.reset()
         assert env._positives[0][0, 0]
@@ -329,9 +319,12 @@ def test_a_cohort_whose_regions_have_another_class_warns_and_is_all_negative(tmp
 
 def test_a_class_that_no_slide_has_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
     """The whole cohort decides, not the split: in one where no slide has a region of the class, all are negative."""
+    build_tumour_cohort(tmp_path, [{"slide_id": "s"}])
+    write_regions(tmp_path, "s", [])
+    assert exploration_references(Cohort.load(tmp_path))["s"].area.is_empty
     build_tumour_cohort(tmp_path, [{"slide_id": "s", "split": "train"}, {"slide_id": "t", "split": "test"}])
     write_regions(tmp_path, "s", [box(0, 0, 500, 500)], name="necrosis")
-    with pytest.raises(UnknownNameError, match=r"unknown region class 'necrosi'.*'necrosis'.*Known: necrosis"):
+    with pytest.raises(UnknownNameError, match=r"unknown target .* 'necrosi'.*'necrosis'.*Known: necrosis"):
         make(tmp_path, split="test", target="necrosi")
     references = exploration_references(Cohort.load(tmp_path), "test", "necrosis")
     assert references["t"].area.is_empty

@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from wsigym.scoring.hit_rates import (
     LevelCounts,
     Losses,
+    carried_over,
     conditional_rate,
     level_counts,
     losses,
@@ -61,6 +62,12 @@ def test_the_rate_of_a_slide_is_the_mean_over_levels_that_have_positives() -> No
     assert slide_rate(level_counts(POSITIVES, RETAINED, RATIOS)) == pytest.approx((1 / 2 + 2 / 5) / 2)
     assert slide_rate([LevelCounts(0, 0, 0), LevelCounts(4, 2, 1)]) == 0.25
     assert slide_rate([LevelCounts(0, 0, 0)]) is None
+
+
+def test_what_is_left_of_a_rate_at_the_next_magnification() -> None:
+    assert carried_over([0.5, 0.25, 0.0, 0.1]) == (0.5, 0.0, None)
+    assert carried_over([None, 0.5, None]) == (None, None)
+    assert carried_over([0.3]) == ()
 
 
 def test_losses_by_hand() -> None:

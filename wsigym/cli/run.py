@@ -36,6 +36,7 @@ Blind = Annotated[
 AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Allow slide paths that leave the cohort folder.")]
 ViewPx = Annotated[int | None, typer.Option(help="Side of the view in pixels (default: 224).")]
 OverviewPx = Annotated[int | None, typer.Option(help="Side of the overview in pixels (default: 256).")]
+Target = Annotated[str | None, typer.Option(help="exploration: the class of the regions to find (default: tumour).")]
 EnvArguments = Annotated[
     list[str] | None,
     typer.Option(
@@ -60,6 +61,7 @@ def run(
     jobs: Jobs = 1,
     view_px: ViewPx = None,
     overview_px: OverviewPx = None,
+    target: Target = None,
     env: EnvArguments = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
@@ -77,7 +79,7 @@ def run(
         subset=subset,
         blind=blind or [],
         jobs=jobs,
-        env_arguments=_given(view_px=view_px, overview_px=overview_px) | _env_arguments(env or []),
+        env_arguments=_given(view_px=view_px, overview_px=overview_px, target=target) | _env_arguments(env or []),
         allow_outside=allow_outside,
     )
 
@@ -95,6 +97,7 @@ def sweep(
     jobs: Jobs = 1,
     view_px: ViewPx = None,
     overview_px: OverviewPx = None,
+    target: Target = None,
     env: EnvArguments = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
@@ -112,7 +115,7 @@ def sweep(
         subset=subset,
         blind=blind or [],
         jobs=jobs,
-        env_arguments=_given(view_px=view_px, overview_px=overview_px) | _env_arguments(env or []),
+        env_arguments=_given(view_px=view_px, overview_px=overview_px, target=target) | _env_arguments(env or []),
         allow_outside=allow_outside,
     )
 
@@ -149,7 +152,7 @@ def _episode_text(key: Any) -> str:
     return f"{key.item} by {key.policy} at {key.budget}, seed {key.seed}"
 
 
-def _given(**values: int | None) -> dict[str, int]:
+def _given(**values: int | str | None) -> dict[str, int | str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
