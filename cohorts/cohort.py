@@ -18,6 +18,7 @@ from wsigym.slides import Slide, open_slide
 
 from .files import MANIFEST, NODES, PATHS, REGIONS, digest, read_lines, read_manifest
 from .invariants import is_url, manifest_faults, path_faults, region_faults, slide_faults, tree_of
+from .item_files import evidence_faults
 from .models import SPLITS, DiagnosticPath, Manifest, Node, SlideEntry
 from .regions import Region, read_regions
 
@@ -66,7 +67,7 @@ class Cohort:
 
     @classmethod
     def faults_of(cls, folder: str | Path, *, allow_outside: bool = False) -> list[Fault]:
-        """Every fault of a cohort folder, none raised: what `load` raises and what `check_slides` finds, together.
+        """Every fault of a cohort folder, none raised: of its text files, slides, items, references and images.
 
         Slides and nodes whose own lines are faulty are not held against each other.
         """
@@ -82,7 +83,8 @@ class Cohort:
             if entry.slide_id not in twice
             for fault in cohort.check_slide(entry.slide_id)
         ]
-        return faults + [fault for fault in of_slides if fault.file != NODES or fault.line not in faulty_nodes]
+        faults += [fault for fault in of_slides if fault.file != NODES or fault.line not in faulty_nodes]
+        return faults + list(evidence_faults(cohort))
 
     @classmethod
     def _read(cls, folder: str | Path, allow_outside: bool) -> tuple[Cohort | None, list[Fault]]:

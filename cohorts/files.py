@@ -17,23 +17,29 @@ from wsigym.errors import Fault
 from .models import Manifest
 
 __all__ = [
+    "ITEMS",
     "MANIFEST",
     "NODES",
     "PATHS",
+    "REFERENCES",
     "REGIONS",
     "Lines",
     "digest",
+    "item_files",
+    "item_tasks",
     "json_fault",
     "parse_json",
     "read_lines",
     "read_manifest",
     "read_text",
     "region_files",
+    "validation_faults",
 ]
 
 Line = TypeVar("Line", bound=BaseModel)
 
 MANIFEST, NODES, PATHS, REGIONS = "cohort.json", "nodes.jsonl", "paths.jsonl", "regions"
+ITEMS, REFERENCES = "items", "references"
 
 
 @dataclass
@@ -60,7 +66,7 @@ def read_manifest(root: Path) -> tuple[Manifest | None, list[int], list[Fault]]:
     try:
         return Manifest.model_validate(content), lines, []
     except ValidationError as error:
-        return None, lines, list(_validation_faults(error, MANIFEST, None, lines))
+        return None, lines, list(validation_faults(error, MANIFEST, None, lines))
 
 
 def read_lines(root: Path, name: str, model: type[Line], faults: list[Fault]) -> Lines[Line]:
@@ -82,7 +88,7 @@ def read_lines(root: Path, name: str, model: type[Line], faults: list[Fault]) ->
             lines.valid.append((number, model.model_validate(content)))
         except ValidationError as error:
             lines.broken.append(content)
-            faults += _validation_faults(error, name, number)
+            faults += validation_faults(error, name, number)
         except ValueError as error:
             lines.broken.append(None)
             faults.append(json_fault(error, name, number))
@@ -94,10 +100,24 @@ def region_files(root: Path) -> list[Path]:
     return sorted((root / REGIONS).glob("*.geojson"))
 
 
+def item_files(suite: str, task: str) -> tuple[str, str]:
+    """Where the items of a task lie in a cohort, and where their references do."""
+    return f"{ITEMS}/{suite}/{task}.jsonl", f"{REFERENCES}/{suite}/{task}.jsonl"
+
+
+def item_tasks(root: Path) -> list[tuple[str, str]]:
+    """(suite, task) of every file of items or of references, by name."""
+    found = {
+        (path.parent.name, path.stem) for folder in (ITEMS, REFERENCES) for path in root.glob(f"{folder}/*/*.jsonl")
+    }
+    return sorted(found)
+
+
 def digest(root: Path) -> str:
-    """sha256 over the names and bytes of all the cohort's text files; slides themselves are not read."""
+    """sha256 over the names and bytes of all the cohort's text files; slides and images themselves are not read."""
     total = hashlib.sha256()
-    for path in [*(root / name for name in (MANIFEST, NODES, PATHS)), *region_files(root)]:
+    evidence = sorted(path for folder in (ITEMS, REFERENCES) for path in root.glob(f"{folder}/*/*"))
+    for path in [*(root / name for name in (MANIFEST, NODES, PATHS)), *region_files(root), *evidence]:
         if path.is_file():
             content = path.read_bytes()
             total.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
@@ -171,9 +191,10 @@ def _skip(text: str, at: int, characters: str) -> int:
     return at
 
 
-def _validation_faults(
+def validation_faults(
     error: ValidationError, file: str, line: int | None, slide_lines: Iterable[int] = ()
 ) -> Iterator[Fault]:
+    """What pydantic found wrong in a line, as faults; in `cohort.json` each is on its slide's line of `slide_lines`."""
     lines = list(slide_lines)
     for problem in error.errors():
         place = problem["loc"]

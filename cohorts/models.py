@@ -14,7 +14,7 @@ from wsigym.errors import InvalidArgumentError
 from wsigym.slides import Box
 from wsigym.slides.resolution import PLAUSIBLE_MPP
 
-__all__ = ["COHORT_FORMAT", "SPLITS", "DiagnosticPath", "Manifest", "Node", "PathDetails", "SlideEntry"]
+__all__ = ["COHORT_FORMAT", "SPLITS", "DiagnosticPath", "Line", "Manifest", "Node", "PathDetails", "SlideEntry"]
 
 COHORT_FORMAT = "wsigym-cohort/1"
 SPLITS = ("train", "val", "test")
@@ -70,18 +70,23 @@ def _location(value: str) -> str:
 JsonBox = Annotated[Box, BeforeValidator(_parse_box), PlainSerializer(lambda box: box.to_list())]
 """A non-empty `Box`, written as `[x, y, width, height]` in level-0 pixels."""
 
-Name = Annotated[str, Field(max_length=4096), AfterValidator(_visible)]
+Visible = Annotated[str, AfterValidator(_visible)]
 """Text with at least one visible character."""
+
+Name = Annotated[Visible, Field(max_length=4096)]
+"""Such text of a length that a line of a table can hold."""
 
 FileStem = Annotated[str, Field(max_length=200), AfterValidator(_file_stem)]
 """Text that can name a file."""
 
 
-class _Line(BaseModel):
+class Line(BaseModel):
+    """Base of what a line of a file holds: frozen, and no field but those named."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
-class SlideEntry(_Line):
+class SlideEntry(Line):
     """One slide of `cohort.json`. Only `slide_id` and `path` are required.
 
     `path` is relative to the cohort folder, absolute, or a URL that fsspec opens. `mpp` (um/px at level 0)
@@ -96,7 +101,7 @@ class SlideEntry(_Line):
     mpp: Annotated[float, Field(ge=MIN_MPP, le=MAX_MPP, allow_inf_nan=False, strict=True)] | None = None
 
 
-class Manifest(_Line):
+class Manifest(Line):
     """`cohort.json`."""
 
     format: Literal["wsigym-cohort/1"]
@@ -104,7 +109,7 @@ class Manifest(_Line):
     slides: Annotated[tuple[SlideEntry, ...], AfterValidator(_not_empty)]
 
 
-class Node(_Line):
+class Node(Line):
     """One line of `nodes.jsonl`: an annotated box with its finding, at the magnification where it is seen.
 
     `box` is in level-0 pixels and lies inside the parent's; `magnification` is above the parent's.
@@ -119,7 +124,7 @@ class Node(_Line):
     finding: Name
 
 
-class PathDetails(_Line):
+class PathDetails(Line):
     """The structured part of a diagnosis; every field may be absent."""
 
     subtype: str | None = None
@@ -129,7 +134,7 @@ class PathDetails(_Line):
     morphology: str | None = None
 
 
-class DiagnosticPath(_Line):
+class DiagnosticPath(Line):
     """One line of `paths.jsonl`: nodes from the first to the last magnification, and what they amount to."""
 
     slide_id: Name

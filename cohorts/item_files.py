@@ -1,0 +1,253 @@
+"""Reading and writing the items of a cohort and their references, and what may be wrong with them.
+
+items/<suite>/<task>.jsonl         EvidenceItem, one a line
+references/<suite>/<task>.jsonl    EvidenceReference, one a line
+items/<suite>/vocabulary.txt       the terms that a list of terms may hold, one a line; needed by such items only
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError, UnknownNameError
+from wsigym.slides.geometry import UPSAMPLING_TOLERANCE
+
+from .files import ITEMS, item_files, item_tasks, json_fault, parse_json, read_lines, read_text, validation_faults
+from .items import EvidenceItem, FeatureFiles, ImageSpec
+from .models import Name
+from .references import EvidenceReference, reference_faults
+from .writing import write_text
+
+if TYPE_CHECKING:
+    from .cohort import Cohort
+
+__all__ = ["Asked", "evidence_faults", "image_faults", "load_features", "load_items", "load_vocabulary", "write_items"]
+
+VOCABULARY = "vocabulary.json"
+
+NOT_AN_IMAGE = (OSError, ValueError, SyntaxError, KeyError, IndexError, TypeError, Image.DecompressionBombError)
+"""What Pillow raises on files that are none, or broken."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An item with its reference, and the 1-based line of the item where it was read from a file."""
+
+    item: EvidenceItem
+    reference: EvidenceReference
+    line: int | None = None
+
+
+def load_items(cohort: Cohort, suite: str, task: str, split: str | None = None) -> tuple[Asked, ...]:
+    """The items of a task with their references, in the order of their file; those of one split where it is given.
+
+    Raises `CohortError` with every fault of the two files, `UnknownNameError` where the cohort has no such items, and
+    `InvalidArgumentError` where the split has none. Images are not opened: see `image_faults`.
+    """
+    asked = _load(str(cohort.root), suite, task, cohort.sha256)
+    if split is None:
+        return asked
+    chosen = tuple(each for each in asked if each.item.split == split)
+    if not chosen:
+        raise InvalidArgumentError(
+            f"cohort {cohort.name!r} has no item of {suite}/{task} in split {split!r}; it has "
+            f"{len(asked)} in {', '.join(sorted({each.item.split or 'none' for each in asked}))}."
+        )
+    return chosen
+
+
+@lru_cache(maxsize=2)
+def _load(root: str, suite: str, task: str, sha256: str) -> tuple[Asked, ...]:
+    """Kept for the cohort's sha256, as the runner and each environment ask for the same."""
+    known = item_tasks(Path(root))
+    if (suite, task) not in known:
+        names = [f"{suite}/{task}" for suite, task in known]
+        raise UnknownNameError("items of the cohort (`wsigym items build` makes them)", f"{suite}/{task}", names)
+    asked, faults = _read(Path(root), suite, task)
+    if faults:
+        raise CohortError(faults)
+    if not asked:
+        raise CohortError([Fault(item_files(suite, task)[0], None, "", "holds no item; at least one is needed")])
+    return tuple(asked)
+
+
+def evidence_faults(cohort: Cohort) -> Iterator[Fault]:
+    """Every fault of a cohort's items, references, vocabularies and images, which are decoded."""
+    for suite, task in item_tasks(cohort.root):
+        asked, faults = _read(cohort.root, suite, task)
+        yield from faults
+        yield from image_faults(cohort, asked, decode=True)
+
+
+def _read(root: Path, suite: str, task: str) -> tuple[list[Asked], list[Fault]]:
+    """The items that have a reference, and every fault of the two files."""
+    items_file, references_file = item_files(suite, task)
+    faults: list[Fault] = []
+    items = read_lines(root, items_file, EvidenceItem, faults)
+    references = read_lines(root, references_file, EvidenceReference, faults)
+    # An item whose own line is broken excuses its reference, and the other way round.
+    excused = {
+        content.get("item_id") if isinstance(content, dict) else None for content in items.broken + references.broken
+    }
+    vocabulary: Mapping[str, Sequence[str]] = {}
+    if any(item.answer.kind == "terms" for _, item in items.valid):
+        vocabulary, unusable = _vocabulary(root, suite)
+        faults += unusable
+    line_of: dict[str, int] = {}
+    answers: dict[str, tuple[int, EvidenceReference]] = {}
+    for line, item in items.valid:
+        if (item.suite, item.task) != (suite, task):
+            field, found, wanted = ("suite", item.suite, suite) if item.suite != suite else ("task", item.task, task)
+            faults.append(Fault(items_file, line, field, f"{found!r} lies in the file of {wanted!r}"))
+        earlier = line_of.setdefault(item.item_id, line)
+        if earlier != line:
+            message = f"{item.item_id!r} stands on line {earlier} already; ids are unique"
+            faults.append(Fault(items_file, line, "item_id", message))
+    for line, reference in references.valid:
+        if reference.item_id in answers:
+            message = f"{reference.item_id!r} stands on line {answers[reference.item_id][0]} already; ids are unique"
+            faults.append(Fault(references_file, line, "item_id", message))
+            continue
+        answers[reference.item_id] = (line, reference)
+        if reference.item_id not in line_of and not {reference.item_id, None} & excused:
+            message = f"no item {reference.item_id!r} in {items_file}; remove the line or mend the id"
+            faults.append(Fault(references_file, line, "item_id", message))
+    asked = []
+    for line, item in items.valid:
+        if item.item_id not in answers:
+            if not {item.item_id, None} & excused:
+                faults.append(Fault(items_file, line, "item_id", f"{item.item_id!r} has no line in {references_file}"))
+            continue
+        answer_line, reference = answers[item.item_id]
+        faults += (
+            Fault(references_file, answer_line, field, message)
+            for field, message in reference_faults(item, reference, vocabulary.keys())
+        )
+        asked.append(Asked(item, reference, line))
+    return asked, faults
+
+
+def load_vocabulary(cohort: Cohort, suite: str) -> Mapping[str, Sequence[str]]:
+    """The standard terms of a suite with their other spellings. Raises `CohortError`."""
+    vocabulary, faults = _vocabulary(cohort.root, suite)
+    if faults:
+        raise CohortError(faults)
+    return vocabulary
+
+
+def _vocabulary(root: Path, suite: str) -> tuple[Mapping[str, Sequence[str]], list[Fault]]:
+    name = f"{ITEMS}/{suite}/{VOCABULARY}"
+    text, faults = read_text(root / name, name)
+    if text is None:
+        return {}, faults
+    try:
+        content = parse_json(text)
+    except ValueError as error:
+        return {}, [json_fault(error, name, None)]
+    try:
+        return TypeAdapter(dict[Name, tuple[Name, ...]]).validate_python(content), []
+    except ValidationError as error:
+        return {}, list(validation_faults(error, name, None))
+
+
+# -- images and features ------------------------------------------------------------------------------------------
+
+
+def image_faults(cohort: Cohort, asked: Iterable[Asked], *, decode: bool = False) -> Iterator[Fault]:
+    """What is wrong with the images and features of items. Files are opened, each once, and read whole with `decode`.
+
+    A slide's box has to lie on its slide, at no higher magnification than the scan's.
+    """
+    seen: dict[ImageSpec | FeatureFiles, str] = {}
+    for each in asked:
+        item, file = each.item, item_files(each.item.suite, each.item.task)[0]
+        for place, spec in enumerate(item.images):
+            for tile, part in enumerate(spec.parts):
+                if part not in seen:
+                    seen[part] = _image_fault(cohort, part, decode)
+                if seen[part]:
+                    field = f"images.{place}.tiles.{tile}" if spec.tiles else f"images.{place}"
+                    yield Fault(file, each.line, f"{field}.{'box' if part.file is None else 'file'}", seen[part])
+        if item.features is not None:
+            if item.features not in seen:
+                seen[item.features] = _features_fault(cohort, item.features)
+            if seen[item.features]:
+                yield Fault(file, each.line, "features", seen[item.features])
+
+
+def _image_fault(cohort: Cohort, spec: ImageSpec, decode: bool) -> str:
+    if spec.file is not None:
+        try:
+            with Image.open(cohort.root / spec.file) as image:
+                if decode:
+                    image.load()
+        except NOT_AN_IMAGE as error:
+            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            return f"{spec.file!r} cannot be read as an image ({said}); a PNG or JPEG file is needed"
+        return ""
+    assert spec.slide_id is not None
+    assert spec.box is not None
+    assert spec.magnification is not None
+    try:
+        slide = cohort.open(spec.slide_id)
+    except (SlideError, UnknownNameError) as error:
+        return str(error)
+    if not slide.box.contains(spec.box):
+        return f"{spec.box.to_list()} leaves slide {spec.slide_id!r}, which is {slide.width} x {slide.height} px"
+    if slide.magnification is None:
+        return f"slide {spec.slide_id!r} tells no microns per pixel; give its mpp in cohort.json"
+    if spec.magnification > slide.magnification * UPSAMPLING_TOLERANCE:
+        return f"{spec.magnification:g}x is beyond the scan of slide {spec.slide_id!r}, {slide.magnification:.4g}x"
+    return ""
+
+
+def load_features(cohort: Cohort, files: FeatureFiles) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
+    """Features (n, d) and the level-0 coordinates (n, 2) of each. Raises `InvalidArgumentError` where they are none."""
+    arrays = []
+    for name in (files.features, files.coordinates):
+        try:
+            array = np.load(cohort.root / name, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InvalidArgumentError(f"{name!r} is no array ({error}); save it with numpy.save.") from None
+        arrays.append(array)
+    features, coordinates = arrays
+    if features.ndim != 2 or coordinates.shape != (len(features), 2):
+        raise InvalidArgumentError(
+            f"features have shape {features.shape} and coordinates {coordinates.shape}; (n, d) and (n, 2) are needed."
+        )
+    if not all(array.dtype.kind in "iuf" and np.isfinite(array).all() for array in arrays):
+        raise InvalidArgumentError("features and coordinates are finite numbers; something else was found.")
+    return features, coordinates
+
+
+def _features_fault(cohort: Cohort, files: FeatureFiles) -> str:
+    try:
+        load_features(cohort, files)
+    except InvalidArgumentError as error:
+        return str(error)
+    return ""
+
+
+# -- writing ------------------------------------------------------------------------------------------------------
+
+
+def write_items(root: Path, suite: str, task: str, asked: Iterable[Asked]) -> None:
+    """Write the two files of a task, whole or not at all; defaults are left out. They replace what was there."""
+    items_file, references_file = item_files(suite, task)
+    listed = list(asked)
+    write_text(root / references_file, "".join(_line(each.reference) for each in listed))
+    write_text(root / items_file, "".join(_line(each.item) for each in listed))
+
+
+def _line(model: BaseModel) -> str:
+    return json.dumps(model.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, allow_nan=False) + "\n"

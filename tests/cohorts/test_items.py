@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cohort_builder import build_cohort
+from evidence_builder import SUITE, TASK, build_evidence, item, reference
+from pydantic import ValidationError
+
+from wsigym.cohorts import Cohort
+from wsigym.cohorts.item_files import Asked, image_faults, load_features, load_items, write_items
+from wsigym.cohorts.items import EvidenceItem, FeatureFiles, in_base_order
+from wsigym.cohorts.references import EvidenceReference
+from wsigym.errors import CohortError, InvalidArgumentError, UnknownNameError
+
+ITEMS, REFERENCES = f"items/{SUITE}/{TASK}.jsonl", f"references/{SUITE}/{TASK}.jsonl"
+
+
+def test_the_text_is_made_of_evidence_specimen_findings_question() -> None:
+    findings = [{"magnification": 2.5, "text": "a mass"}, {"magnification": 40, "text": "mitoses"}]
+    made = EvidenceItem.model_validate(item(findings=findings))
+    assert made.text.splitlines() == [
+        "The 3 images show fields of one case.",
+        "Specimen site: sigmoid colon.",
+        "At 2.5x: a mass",
+        "At 40x: mitoses",
+        "Which of these is seen (0)?",
+    ]
+
+
+def test_items_come_back_from_their_files(tmp_path: Path) -> None:
+    build_evidence(tmp_path, [item(0), item(1, split="train")], [reference(1), reference(0)])
+    cohort = Cohort.load(tmp_path)
+    asked = load_items(cohort, SUITE, TASK)
+    assert [(each.item.item_id, each.reference.item_id, each.line) for each in asked] == [
+        ("i0", "i0", 1),
+        ("i1", "i1", 2),
+    ]
+    assert [each.item.item_id for each in load_items(cohort, SUITE, TASK, "train")] == ["i1"]
+    with pytest.raises(InvalidArgumentError, match="'val'"):
+        load_items(cohort, SUITE, TASK, "val")
+    with pytest.raises(UnknownNameError, match="test/choise"):
+        load_items(cohort, SUITE, "choise")
+    assert Cohort.faults_of(tmp_path) == []
+    write_items(tmp_path, SUITE, TASK, asked)
+    assert load_items(Cohort.load(tmp_path), SUITE, TASK) == asked
+
+
+def test_the_sha256_of_a_cohort_covers_items_references_and_vocabulary(tmp_path: Path) -> None:
+    shas = {Cohort.load(build_cohort(tmp_path, pixels=False)).sha256}
+    build_evidence(tmp_path, [item()], [reference()])
+    shas.add(Cohort.load(tmp_path).sha256)
+    build_evidence(tmp_path, [item()], [reference(answer=1)])
+    shas.add(Cohort.load(tmp_path).sha256)
+    (tmp_path / "items" / SUITE / "vocabulary.json").write_text('{"gland": ["glands"]}')
+    shas.add(Cohort.load(tmp_path).sha256)
+    assert len(shas) == 4
+
+
+FAULTY: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
+    "duplicate options": (
+        {"options": ["sheets", "glands", " Sheets "]},
+        {},
+        f"{ITEMS}:1",
+        "options A and C are the same",
+    ),
+    "empty group": ({"group": {}}, {}, f"{ITEMS}:1", "group is empty"),
+    "unknown group": ({"group": {"hospital": "x"}}, {}, f"{ITEMS}:1: group.hospital", "'patient'"),
+    "one option": ({"options": ["sheets"]}, {}, f"{ITEMS}:1", "at least two options"),
+    "eleven options": ({"options": [f"o{i}" for i in range(11)]}, {}, f"{ITEMS}:1: options", "at most 10"),
+    "hidden field": ({"diagnosis": "x"}, {}, f"{ITEMS}:1: diagnosis", "no such field"),
+    "hidden metadata": ({"metadata": {"grade": "3"}}, {}, f"{ITEMS}:1: metadata.grade", "no such field"),
+    "no words": ({"evidence": None}, {}, f"{ITEMS}:1", "evidence is missing"),
+    "file outside": ({"images": [{"file": "../x.png"}]}, {}, f"{ITEMS}:1: images.0.file", "stays inside"),
+    "half a region": ({"images": [{"slide_id": "s1"}]}, {}, f"{ITEMS}:1: images.0", "slide_id with its box"),
+    "NaN region": (
+        {"images": [{"slide_id": "s1", "box": [0, 0, float("nan"), 9], "magnification": 10}]},
+        {},
+        f"{ITEMS}:1: images.0.box",
+        "nan",
+    ),
+    "missing image": ({"images": [{"file": "images/no.png"}]}, {}, f"{ITEMS}:1: images.0.file", "No such file"),
+    "broken image": (
+        {"images": [{"file": "cohort.json"}]},
+        {},
+        f"{ITEMS}:1: images.0.file",
+        "cannot be read as an image",
+    ),
+    "unknown slide": (
+        {"images": [{"slide_id": "s9", "box": [0, 0, 9, 9], "magnification": 10}]},
+        {},
+        f"{ITEMS}:1: images.0.box",
+        "unknown slide 's9'",
+    ),
+    "beyond the slide": (
+        {"images": [{"slide_id": "s1", "box": [2000, 0, 90, 9], "magnification": 10}]},
+        {},
+        f"{ITEMS}:1: images.0.box",
+        "2048 x 2048",
+    ),
+    "beyond the scan": (
+        {"images": [{"slide_id": "s1", "box": [0, 0, 90, 9], "magnification": 80}]},
+        {},
+        f"{ITEMS}:1: images.0.box",
+        "beyond the scan",
+    ),
+    "missing features": (
+        {"features": {"features": "f.npy", "coordinates": "c.npy"}},
+        {},
+        f"{ITEMS}:1: features",
+        "'f.npy' is no array",
+    ),
+    "other task": ({"task": "another"}, {}, f"{ITEMS}:1: task", "lies in the file of"),
+    "not among the options": ({}, {"answer": 4}, f"{REFERENCES}:1: answer", "not among the 4 options"),
+    "a letter": ({}, {"answer": "A"}, f"{REFERENCES}:1: answer", "allowed are the places 0 to 3"),
+    "true is not 1": ({}, {"answer": True}, f"{REFERENCES}:1: answer", "found True"),
+    "null is no answer": ({}, {"answer": None}, f"{REFERENCES}:1: answer", "found None"),
+    "accepted": ({}, {"accepted": [1, 7]}, f"{REFERENCES}:1: accepted.1", "not among the 4 options"),
+    "unknown item": ({}, {"item_id": "i9"}, f"{REFERENCES}:1: item_id", "no item 'i9'"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_a_fault_names_file_line_and_field(tmp_path: Path, tiny_cohort: Path, name: str) -> None:
+    item_changes, reference_changes, where, said = FAULTY[name]
+    build_evidence(tmp_path, [item(0, **item_changes), item(1)], [reference(0, **reference_changes), reference(1)])
+    faults = [str(fault) for fault in Cohort.faults_of(tmp_path)]
+    assert any(fault.startswith(where) and said in fault for fault in faults), faults
+    assert len(faults) == (2 if name == "unknown item" else 1), faults
+
+
+def answer_of_kind(kind: str, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    return item(answer={"kind": kind, "words": "Answer."}), reference(answer=answer)
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "said"),
+    [
+        ("boxes", [[0, 0, 500, float("nan")]], "four finite numbers"),
+        ("boxes", [[500, 0, 400, 9]], "0 <= x1 < x2 <= 1000"),
+        ("boxes", [], "at least one box"),
+        ("number", float("inf"), "finite number"),
+        ("number", "3", "finite number"),
+        ("terms", [], "at least one term"),
+        ("terms", ["gland", "fibre"], "'fibre' outside the vocabulary"),
+        ("json", {}, "at least one field"),
+        ("ranking", [0, 1, 2, 2], "once"),
+        ("text", "  ", "visible"),
+    ],
+)
+def test_a_reference_fits_its_kind_of_answer(tmp_path: Path, kind: str, answer: Any, said: str) -> None:
+    build_evidence(tmp_path, *([each] for each in answer_of_kind(kind, answer)))
+    (tmp_path / "items" / SUITE / "vocabulary.json").write_text('{"gland": [], "nerve": []}')
+    (fault,) = Cohort.faults_of(tmp_path)
+    assert (fault.file, fault.line, fault.field) == (REFERENCES, 1, "answer")
+    assert said in fault.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        ("boxes", [[0, 0, 500, 1000]]),
+        ("number", 0),
+        ("terms", ["gland"]),
+        ("json", {"answers": [True]}),
+        ("ranking", [3, 1, 2, 0]),
+        ("text", "a"),
+    ],
+)
+def test_every_kind_of_answer_has_references(tmp_path: Path, kind: str, answer: Any) -> None:
+    build_evidence(tmp_path, *([each] for each in answer_of_kind(kind, answer)))
+    (tmp_path / "items" / SUITE / "vocabulary.json").write_text('{"gland": ["glands"]}')
+    assert Cohort.faults_of(tmp_path) == []
+
+
+def test_all_faults_are_listed_and_a_broken_line_is_reported_once(tmp_path: Path) -> None:
+    items = [item(0, options=[]), item(1), item(1), item(2), item(3)]
+    references = [reference(0), reference(1, answer=9), reference(3), reference(3)]
+    build_evidence(tmp_path, items, references)
+    with pytest.raises(CohortError) as caught:
+        load_items(Cohort.load(tmp_path), SUITE, TASK)
+    found = {(fault.file.split("/")[0], fault.line, fault.field) for fault in caught.value.faults}
+    assert found == {
+        ("items", 1, ""),
+        ("items", 3, "item_id"),
+        ("items", 4, "item_id"),
+        ("references", 2, "answer"),
+        ("references", 4, "item_id"),
+    }
+
+
+def test_terms_need_a_vocabulary(tmp_path: Path) -> None:
+    build_evidence(tmp_path, *([each] for each in answer_of_kind("terms", ["gland"])))
+    faults = Cohort.faults_of(tmp_path)
+    assert [fault.file for fault in faults] == [f"items/{SUITE}/vocabulary.json", REFERENCES]
+
+
+def test_an_image_cut_short_is_found_by_decoding(tmp_path: Path) -> None:
+    build_evidence(tmp_path, [item()], [reference()])
+    path = tmp_path / "images" / "field.png"
+    path.write_bytes(path.read_bytes()[:4000])
+    cohort = Cohort.load(tmp_path)
+    asked = load_items(cohort, SUITE, TASK)
+    assert list(image_faults(cohort, asked)) == []
+    (fault,) = Cohort.faults_of(tmp_path)
+    assert fault.field == "images.2.file"
+
+
+def test_features_are_read_with_their_coordinates(tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", np.ones((3, 4), np.float32))
+    np.save(tmp_path / "c.npy", np.ones((3, 2), np.int64))
+    np.save(tmp_path / "bad.npy", np.full((3, 2), np.nan))
+    cohort = Cohort.load(build_cohort(tmp_path, pixels=False))
+    features, coordinates = load_features(cohort, FeatureFiles(features="f.npy", coordinates="c.npy"))
+    assert features.shape == (3, 4)
+    assert coordinates.shape == (3, 2)
+    with pytest.raises(InvalidArgumentError, match="finite"):
+        load_features(cohort, FeatureFiles(features="f.npy", coordinates="bad.npy"))
+    with pytest.raises(InvalidArgumentError, match="shape"):
+        load_features(cohort, FeatureFiles(features="c.npy", coordinates="f.npy"))
+
+
+def test_the_base_order_is_a_permutation_that_depends_on_seed_and_item_alone() -> None:
+    options = ["a", "b", "c", "d"]
+    orders = [tuple(in_base_order(options, f"item-{number}", 0)) for number in range(2400)]
+    assert all(sorted(order) == options for order in orders)
+    assert orders == [tuple(in_base_order(options, f"item-{number}", 0)) for number in range(2400)]
+    assert in_base_order(options, "item-3", 0) != in_base_order(options, "item-3", 1)
+    counts = Counter(orders)
+    assert len(counts) == 24
+    assert max(counts.values()) < 2 * min(counts.values())
+
+
+def test_tiles_of_tiles_and_mixed_images_are_refused() -> None:
+    tile = {"file": "a.png"}
+    for images in ([{"tiles": [{"tiles": [tile]}]}], [{"tiles": [tile], "file": "b.png"}], [{}]):
+        with pytest.raises(ValidationError, match=r"images\.0"):
+            EvidenceItem.model_validate(item(images=images))
+
+
+def test_lines_leave_out_what_is_default(tmp_path: Path) -> None:
+    made = EvidenceItem.model_validate(item(images=[], evidence=None, metadata={}))
+    write_items(tmp_path, SUITE, TASK, [Asked(made, EvidenceReference(item_id="i0", answer=2))])
+    text = (tmp_path / ITEMS).read_text()
+    assert "images" not in text
+    assert '"answer": 2' in (tmp_path / REFERENCES).read_text()
