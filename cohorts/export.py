@@ -19,7 +19,8 @@ def export_qupath(
 ) -> list[Path]:
     """Write `nodes/`, `regions/` and `rois/<slide_id>.geojson` under `out`, where there is something to write.
 
-    In QuPath, open the slide and drag a file onto it. `rois` are features for each slide_id, made by `box_feature`.
+    In QuPath, open the slide and drag a file onto it. `rois` are features for each slide_id, made by `box_feature`:
+    what a run showed, answered, scored and kept.
     What `nodes/` holds comes back with `import_nodes`, also after QuPath (0.5 or later) has saved it. Returns the files
     written. Raises `InvalidArgumentError` if `out` holds something already, or `rois` name a slide that is not there.
     """

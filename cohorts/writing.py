@@ -40,12 +40,20 @@ def node_feature(node: Node) -> dict[str, Any]:
     )
 
 
-def box_feature(box: Box, *, name: str, class_name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """A rectangle in level-0 pixels. QuPath keeps metadata as text."""
+def box_feature(
+    box: Box,
+    *,
+    name: str,
+    class_name: str,
+    metadata: Mapping[str, str],
+    measurements: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """A rectangle in level-0 pixels. QuPath keeps metadata as text; by measurements it can colour and sort."""
     corners = [[box.x, box.y], [box.right, box.y], [box.right, box.bottom], [box.x, box.bottom], [box.x, box.y]]
     return _feature(
         {"type": "Polygon", "coordinates": [corners]},
-        {"name": name, "classification": {"name": class_name}, "metadata": dict(metadata)},
+        {"name": name, "classification": {"name": class_name}, "metadata": dict(metadata)}
+        | ({"measurements": dict(measurements)} if measurements else {}),
     )
 
 

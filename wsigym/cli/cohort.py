@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from . import cohort_export, cohort_import
+from .cohort_import import counted
 from .progress import progress_of
 
 __all__ = ["app"]
@@ -57,6 +58,7 @@ def check(
     else:
         loaded = Cohort.load(cohort, allow_outside=allow_outside)
         typer.echo(
-            f"{loaded.name}: {len(loaded.slides)} slide(s), {len(loaded.nodes)} nodes, {len(loaded.paths)} paths"
+            f"{loaded.name}: {counted(len(loaded.slides), 'slides')}, {counted(len(loaded.nodes), 'nodes')}, "
+            f"{counted(len(loaded.paths), 'paths')}"
         )
     raise typer.Exit(2 if faults else 0)

@@ -17,7 +17,7 @@ from .progress import progress_of
 if TYPE_CHECKING:
     from wsigym.cohorts.importers import ImportReport
 
-__all__ = ["import_"]
+__all__ = ["counted", "import_"]
 
 
 def import_(
@@ -89,16 +89,27 @@ def _print(report: ImportReport, kind: str) -> None:
     for one in report.imports:
         extra = [f"{one.clipped} clipped to the slide"] if one.clipped else []
         extra += [f"left out {_counts(one.left_out)}"] if one.left_out else []
-        typer.echo(f"{one.slide_id}: {one.count} {kind} from {one.file}" + "".join(f", {each}" for each in extra))
+        typer.echo(
+            f"{one.slide_id}: {counted(one.count, kind)} from {one.file}" + "".join(f", {each}" for each in extra)
+        )
     for title, names in (("no slide for", report.unmatched), ("no file for slide", report.without_file)):
         for name in names:
             typer.echo(f"{title} {name}", err=True)
-    counted = sum(one.count for one in report.imports)
-    typer.echo(f"{counted} {kind} on {len(report.imports)} slides, {len(report.added)} of them new in the cohort")
+    total = sum(one.count for one in report.imports)
+    new = f", {len(report.added)} of them new in the cohort" if report.added else ""
+    typer.echo(f"{counted(total, kind)} on {counted(len(report.imports), 'slides')}{new}")
     if report.outside:
+        outside = len(report.outside)
         typer.echo(
-            f"{len(report.outside)} slides lie outside the cohort's folder: use it with --allow-outside", err=True
+            f"{counted(outside, 'slides')} {'lies' if outside == 1 else 'lie'} outside the cohort's folder: use it "
+            "with --allow-outside",
+            err=True,
         )
+
+
+def counted(count: int, plural: str) -> str:
+    """Such as "1 slide" and "2 slides"."""
+    return f"{count} {plural.removesuffix('s') if count == 1 else plural}"
 
 
 def _counts(left_out: Mapping[str, int]) -> str:
