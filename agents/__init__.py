@@ -1,6 +1,7 @@
 """Agents: tool-using vision-language models as policies, and the model endpoints that they talk to."""
 
-from .client import Answer, Client, ImagesSent, ToolCall, Turn
+from .answers import Answer, ToolCall
+from .client import Client, ImagesSent, Turn
 from .endpoints import Endpoint
 from .records import AgentRecord, RequestRecord
 

@@ -17,12 +17,12 @@ class RequestRecord(_Part):
     """One question to a model and its answer, as the agent asked it.
 
     `turn` counts the requests of an episode from 0. Tokens are the server's own count, None where it gives none;
-    `tokens_cached` are those of `tokens_in` that it had cached. `seconds` is the time from sending to the whole answer,
-    with the `retries` and the pauses between them, without the wait for the client's own rate limit. `cost_usd` is
-    None where the endpoint has no price. `image_bytes` is the size of the encoded images, before base64. `forced`:
-    a reasoning model came to its token limit and was made to answer, in a second request that all figures include.
-    `replayed`: the answer came from the request log, and the figures are those of the first time. `sha256` is that of
-    the request's body, as in the log's line; of a forced answer, of the second.
+    `tokens_cached` are those of `tokens_in` that it had cached. `seconds` is the time from the first sending to the
+    whole answer, with the `retries` and the pauses between. `cost_usd` is None where the endpoint has no price; where
+    the server does not count tokens, it is the most that the request can have cost. `image_bytes` is the size of the
+    encoded images, before base64. `forced`: a reasoning model came to its token limit and was made to answer, in a
+    second request that all figures include. `replayed`: the answer came from the request log, and the figures are those
+    of the first time. `sha256` is that of the request's body, as in the log's line; of a forced answer, of the second.
     """
 
     endpoint: str
