@@ -64,11 +64,11 @@ class TileCache:
             return tile
 
     def put(self, key: Hashable, tile: Tile) -> None:
-        """Keep a tile that owns its memory, unless it alone is larger than the bound."""
+        """Keep a tile, which holds no larger memory than its own, unless it alone is larger than the bound."""
         tile.flags.writeable = False
         with self._lock:
-            if key in self._tiles:
-                return  # another thread was quicker
+            if tile.nbytes > self._max_bytes or key in self._tiles:  # in the latter case another thread was quicker
+                return
             self._tiles[key] = tile
             self._bytes += tile.nbytes
             self._shrink()

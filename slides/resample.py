@@ -22,6 +22,9 @@ LEVEL_TOLERANCE = 1.01
 PIECE_PX = 2**24
 """Level pixels that are held at once (48 MiB); larger regions are read and shrunk piece by piece."""
 
+BAND_PX = 2**19
+"""Level pixels (1.5 MiB) that a processor core's own cache takes; larger regions are shrunk tile row by tile row."""
+
 
 @dataclass(frozen=True, slots=True)
 class Edges:
@@ -38,6 +41,7 @@ class Plane:
     """One level as an endless plane: `read(x, y, width, height, shrink)` in `width` x `height`, `background` around it.
 
     `shrinks` are the factors by which `read` can shrink, beside 1. A rectangle is then in pixels of the shrunk level.
+    `tile_rows` is the height of its tiles where reading it tile row by tile row costs no more than at once, else 0.
     """
 
     width: int
@@ -45,6 +49,7 @@ class Plane:
     background: tuple[int, int, int]
     read: Callable[[int, int, int, int, int], npt.NDArray[np.uint8]]
     shrinks: tuple[int, ...] = ()
+    tile_rows: int = 0
 
     def misses(self, left: float, top: float, right: float, bottom: float) -> bool:
         """Whether a rectangle lies wholly in the background."""
@@ -80,12 +85,12 @@ def level_for(downsamples: Sequence[tuple[float, float]], wanted: tuple[float, f
 
     `wanted`, and the downsample of each level, are (x, y), since a level's size was rounded on each axis.
     """
-    serving = [
-        level
-        for level, downsample in enumerate(downsamples)
-        if all(have <= want * LEVEL_TOLERANCE for have, want in zip(downsample, wanted, strict=True))
-    ]
-    return max(serving, key=lambda level: downsamples[level], default=0)
+    found, coarsest = 0, (0.0, 0.0)
+    limit_x, limit_y = wanted[0] * LEVEL_TOLERANCE, wanted[1] * LEVEL_TOLERANCE
+    for level, downsample in enumerate(downsamples):
+        if downsample[0] <= limit_x and downsample[1] <= limit_y and downsample > coarsest:
+            found, coarsest = level, downsample
+    return found
 
 
 def resample(plane: Plane, edges: Edges, width: int, height: int, *, nearest: bool = False) -> npt.NDArray[np.uint8]:
@@ -102,6 +107,8 @@ def resample(plane: Plane, edges: Edges, width: int, height: int, *, nearest: bo
     if (right - left) * (bottom - top) <= PIECE_PX * shrink**2:
         if shrink > 1:
             return _resample_shrunk(plane, rect, shrink, width, height)
+        if not nearest and _in_bands(plane, rect, width, height):
+            return _mean_by_bands(plane, rect, width, height)
         return resize(plane.pixels(*rect), width, height, nearest=nearest)
     if width == height == 1:
         return resize(resample(plane, edges, 2, 2, nearest=nearest), 1, 1, nearest=nearest)
@@ -160,6 +167,46 @@ def _resample_shrunk(
     return _owned(_shrunk_by_area(pixels, extent_x, extent_y, width, height))
 
 
+def _in_bands(plane: Plane, rect: tuple[int, int, int, int], width: int, height: int) -> bool:
+    """Whether a region is large, and each output pixel is the mean of whole level pixels, so that bands are exact."""
+    left, top, right, bottom = rect
+    return (
+        plane.tile_rows > 0
+        and (right - left) * (bottom - top) > BAND_PX
+        and (right - left) % width == (bottom - top) % height == 0
+        and bottom - top > height
+        and plane.contains(*rect)
+    )
+
+
+def _mean_by_bands(plane: Plane, rect: tuple[int, int, int, int], width: int, height: int) -> npt.NDArray[np.uint8]:
+    """Like `resize(plane.pixels(*rect), width, height)`: each row of tiles is shrunk while it is in the cache."""
+    left, top, right, bottom = rect
+    times = (bottom - top) // height
+    shown = np.empty((height, width, 3), np.uint8)
+    done = 0
+    rest = shown[:0]  # the level's rows of an output row that goes on in the next band
+    while top < bottom:
+        low = min(bottom, (top // plane.tile_rows + 1) * plane.tile_rows)
+        band = plane.read(left, top, right - left, low - top, 1)
+        top = low
+        if len(rest):
+            missing = times - len(rest)
+            rest, band = np.concatenate((rest, band[:missing])), band[missing:]
+            if len(rest) < times:
+                continue
+            shown[done] = cv2.resize(rest, (width, 1), interpolation=cv2.INTER_AREA)
+            done += 1
+        count = len(band) // times
+        if count:
+            whole = shown[done : done + count]
+            cv2.resize(band[: count * times], (width, count), dst=whole, interpolation=cv2.INTER_AREA)
+            done += count
+        rest = band[count * times :].copy()
+        del band  # so that the next one gets its memory, which is in the cache
+    return shown
+
+
 def _whole_area(extent: float, count: int, available: int) -> int:
     """Into how many parts each of `count` pixels is cut so that they are about as large as those `available`."""
     parts = max(1, round(extent / count))
@@ -178,6 +225,8 @@ def _moved(pixels: npt.NDArray[np.uint8], part: float, count: int, axis: int) ->
     if missing > 0:
         below, right = (0, missing) if axis else (missing, 0)
         pixels = cv2.copyMakeBorder(pixels, 0, below, 0, right, cv2.BORDER_REPLICATE)  # type: ignore[assignment]
+    if pixels.shape[axis] == count:
+        return pixels
     return pixels[:, :count] if axis else pixels[:count]
 
 

@@ -136,7 +136,8 @@ class Slide:
         )
         backend = self._backend()
         read = backend.read_level if self.on_bad_tile == "raise" else partial(self._read_around_bad_tiles, backend)
-        plane = Plane(level_width, level_height, self.background, partial(read, level), self._shrinks)
+        tile_rows = backend.tile_size(level)[1] if self._shrinks else 0  # OpenSlide composes, and is better asked once
+        plane = Plane(level_width, level_height, self.background, partial(read, level), self._shrinks, tile_rows)
         return resample(plane, edges, width, height, nearest=resampling == "nearest")
 
     def read_at(self, box: Box, magnification: float, *, allow_upsampling: bool = False) -> npt.NDArray[np.uint8]:

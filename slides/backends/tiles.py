@@ -117,6 +117,9 @@ class TilesBackend:
                 x0, x1 = max(x, left), min(right, left + tile_width)
                 tile = self._tile(level, column, row, shrink)
                 pixels[y0 - y : y1 - y, x0 - x : x1 - x] = tile[y0 - above : y1 - above, x0 - left : x1 - left]
+                del (
+                    tile
+                )  # where the cache did not keep it, the next is decoded into the same memory, which is still hot
         return pixels
 
     def read_associated(self, name: str) -> npt.NDArray[np.uint8]:

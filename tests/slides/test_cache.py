@@ -43,10 +43,12 @@ def test_the_least_recently_used_leaves_first() -> None:
     assert cache.get(3) is not None
 
 
-def test_a_tile_larger_than_the_bound_is_not_kept() -> None:
+def test_a_tile_larger_than_the_bound_is_not_kept_and_drives_no_other_out() -> None:
     cache = TileCache(299)
+    cache.put("small", _tile(0)[:5].copy())
     cache.put("large", _tile(0))
-    assert cache.info()[2:4] == (0, 0)
+    assert cache.get("large") is None
+    assert cache.info()[2:4] == (1, 150)
 
 
 def test_a_tile_put_twice_counts_once_and_is_read_only() -> None:
