@@ -16,7 +16,7 @@ from pathlib import Path
 from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError, UnknownNameError
 from wsigym.slides import Slide, open_slide
 
-from .files import MANIFEST, NODES, PATHS, REGIONS, digest, read_lines, read_manifest
+from .files import MANIFEST, NODES, PATHS, REGIONS, SlidePlaces, digest, read_lines, read_manifest
 from .invariants import is_url, manifest_faults, path_faults, region_faults, slide_faults, tree_of
 from .item_files import evidence_faults
 from .models import SPLITS, DiagnosticPath, Manifest, Node, SlideEntry
@@ -36,7 +36,7 @@ class Cohort:
         self,
         root: Path,
         manifest: Manifest,
-        slide_lines: Sequence[int],
+        places: SlidePlaces,
         nodes: Sequence[tuple[int, Node]],
         paths: Sequence[DiagnosticPath],
         sha256: str,
@@ -48,7 +48,7 @@ class Cohort:
         self.paths = tuple(paths)
         self.sha256 = sha256
         self._index_of = {entry.slide_id: index for index, entry in enumerate(manifest.slides)}
-        self._slide_lines = tuple(slide_lines)
+        self._places = places
         self._node_lines = tuple(line for line, _ in nodes)
         self._opened: dict[str, Slide] = {}
 
@@ -74,38 +74,47 @@ class Cohort:
         cohort, faults = cls._read(folder, allow_outside)
         if cohort is None:
             return faults
-        faulty_slides = {fault.field.split(".")[1] for fault in faults if fault.file == MANIFEST}
-        twice = {cohort.slides[int(index)].slide_id for index in faulty_slides}
-        faulty_nodes = {fault.line for fault in faults if fault.file == NODES}
-        of_slides = [
-            fault
-            for entry in cohort.slides
-            if entry.slide_id not in twice
-            for fault in cohort.check_slide(entry.slide_id)
-        ]
-        faults += [fault for fault in of_slides if fault.file != NODES or fault.line not in faulty_nodes]
-        return faults + list(evidence_faults(cohort))
+        fields = {fault.field for fault in faults if fault.file == MANIFEST}
+        lines = {fault.line for fault in faults if fault.file == NODES}
+        index_of = {entry.slide_id: index for index, entry in zip(cohort._places.indices, cohort.slides, strict=True)}
+        unclear = {
+            slide_id
+            for slide_id, index in index_of.items()
+            if fields & {f"slides.{index}.path", f"slides.{index}.slide_id"}
+        }
+        for slide_id, index in index_of.items():
+            if slide_id in unclear:
+                continue
+            # Without the scale that is meant, what depends on it is no fault of its own.
+            mpp = f"slides.{index}.mpp"
+            follows = {mpp, "magnification"} if mpp in fields else set()
+            faults += [
+                fault
+                for fault in cohort.check_slide(slide_id)
+                if (fault.file != NODES or fault.line not in lines) and fault.field not in follows
+            ]
+        return faults + (list(evidence_faults(cohort)) if cohort._places.whole else [])
 
     @classmethod
     def _read(cls, folder: str | Path, allow_outside: bool) -> tuple[Cohort | None, list[Fault]]:
-        """The cohort as far as its files can be read, None where `cohort.json` cannot, and the faults of the text."""
+        """The cohort as far as its files can be read, None where `cohort.json` has no slides, and the text's faults."""
         root = Path(folder)
         if root.name == MANIFEST:
             root = root.parent
         if not (root / MANIFEST).exists():
             return None, [Fault(str(root / MANIFEST), None, "", "no such file; a cohort is a folder with one")]
-        manifest, slide_lines, faults = read_manifest(root)
+        manifest, places, faults = read_manifest(root)
         nodes = read_lines(root, NODES, Node, faults)
         paths = read_lines(root, PATHS, DiagnosticPath, faults)
         if manifest is None:
             return None, faults
-        slide_ids = [entry.slide_id for entry in manifest.slides]
-        tree = tree_of(nodes, slide_ids)
-        faults += manifest_faults(manifest, slide_lines, allow_outside=allow_outside)
-        faults += tree.faults
-        faults += path_faults(paths, tree, slide_ids)
-        faults += region_faults(root, slide_ids)
-        return cls(root, manifest, slide_lines, nodes.valid, [path for _, path in paths.valid], digest(root)), faults
+        faults += manifest_faults(manifest, places, allow_outside=allow_outside)
+        if places.ids is not None:  # else what names a slide that is not there may name one whose id is not told
+            tree = tree_of(nodes, places.ids)
+            faults += tree.faults
+            faults += path_faults(paths, tree, places.ids)
+            faults += region_faults(root, places.ids)
+        return cls(root, manifest, places, nodes.valid, [path for _, path in paths.valid], digest(root)), faults
 
     def slide(self, slide_id: str) -> SlideEntry:
         """The manifest's entry of a slide. Raises `UnknownNameError`."""
@@ -155,8 +164,8 @@ class Cohort:
 
     def check_slide(self, slide_id: str) -> list[Fault]:
         """Open one slide and hold its annotations against it: all faults, none raised."""
-        index = self._index_of[self.slide(slide_id).slide_id]
-        line = self._slide_lines[index]
+        at = self._index_of[self.slide(slide_id).slide_id]
+        index, line = self._places.indices[at], self._places.lines[at]
         try:
             slide = self.open(slide_id)
         except SlideError as error:

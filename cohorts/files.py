@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from wsigym.errors import Fault
 
-from .models import Manifest
+from .models import Manifest, SlideEntry
 
 __all__ = [
     "ITEMS",
@@ -24,6 +24,7 @@ __all__ = [
     "REFERENCES",
     "REGIONS",
     "Lines",
+    "SlidePlaces",
     "digest",
     "item_files",
     "item_tasks",
@@ -53,20 +54,71 @@ class Lines(Generic[Line]):
     broken: list[Any] = field(default_factory=list)
 
 
-def read_manifest(root: Path) -> tuple[Manifest | None, list[int], list[Fault]]:
-    """`cohort.json`: the manifest, the line on which each slide begins, and the faults. None if there are any."""
+@dataclass(frozen=True)
+class SlidePlaces:
+    """Where the slides of a manifest stand in `cohort.json`: their places in its list, and the lines where they begin.
+
+    `ids` are those of all entries, also of faulty ones that are not among the slides; None where one tells no id.
+    `whole` is False where a manifest was made of the valid parts of a faulty one.
+    """
+
+    indices: tuple[int, ...]
+    lines: tuple[int, ...]
+    ids: tuple[str, ...] | None
+    whole: bool
+
+
+def read_manifest(root: Path) -> tuple[Manifest | None, SlidePlaces, list[Fault]]:
+    """`cohort.json`: the manifest, where its slides stand, and the faults.
+
+    Where there are faults, the manifest is what can be made of it all the same, for finding more of them: the slides
+    whose id and path are valid, without those of their other fields that are not. None where it has no list of slides.
+    """
     text, faults = read_text(root / MANIFEST, MANIFEST)
+    nowhere = SlidePlaces((), (), None, whole=False)
     if text is None:
-        return None, [], faults
+        return None, nowhere, faults
     try:
         content = parse_json(text)
     except ValueError as error:
-        return None, [], [json_fault(error, MANIFEST, None)]
+        return None, nowhere, [json_fault(error, MANIFEST, None)]
     lines = _lines_of_slides(text) if isinstance(content, dict) and isinstance(content.get("slides"), list) else []
     try:
-        return Manifest.model_validate(content), lines, []
+        manifest = Manifest.model_validate(content)
     except ValidationError as error:
-        return None, lines, list(validation_faults(error, MANIFEST, None, lines))
+        found = list(validation_faults(error, MANIFEST, None, lines))
+        return *_as_far_as_valid(content, lines), found
+    ids = tuple(entry.slide_id for entry in manifest.slides)
+    return manifest, SlidePlaces(tuple(range(len(ids))), tuple(lines), ids, whole=True), []
+
+
+def _as_far_as_valid(content: Any, lines: Sequence[int]) -> tuple[Manifest | None, SlidePlaces]:
+    entries: dict[int, SlideEntry] = {}
+    ids: list[str] = []
+    for index, fields in enumerate(content["slides"] if lines else []):
+        faulty = _faulty_fields(fields)
+        if "slide_id" not in faulty:
+            ids.append(fields["slide_id"])
+            if "path" not in faulty:
+                valid = {name: value for name, value in fields.items() if name not in faulty}
+                entries[index] = SlideEntry.model_validate(valid)
+    told = tuple(ids) if len(ids) == len(lines) else None
+    places = SlidePlaces(tuple(entries), tuple(lines[index] for index in entries), told, whole=False)
+    if not lines:
+        return None, places
+    name = content.get("name")
+    return Manifest.model_construct(
+        format="wsigym-cohort/1", name=name if isinstance(name, str) else "", slides=tuple(entries.values())
+    ), places
+
+
+def _faulty_fields(slide: Any) -> set[str]:
+    """The names of an entry's fields that are missing or not as they have to be."""
+    try:
+        SlideEntry.model_validate(slide)
+    except ValidationError as error:
+        return {str(problem["loc"][0]) if problem["loc"] else "slide_id" for problem in error.errors()}
+    return set()
 
 
 def read_lines(root: Path, name: str, model: type[Line], faults: list[Fault]) -> Lines[Line]:

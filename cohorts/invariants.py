@@ -6,7 +6,7 @@ broken, a path through a cycle) is not. Everything here is linear in the number 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -14,7 +14,7 @@ from wsigym.errors import Fault
 from wsigym.slides import Slide
 from wsigym.slides.geometry import UPSAMPLING_TOLERANCE
 
-from .files import MANIFEST, NODES, PATHS, REGIONS, Lines, region_files
+from .files import MANIFEST, NODES, PATHS, REGIONS, Lines, SlidePlaces, region_files
 from .models import DiagnosticPath, Manifest, Node
 from .regions import read_regions
 
@@ -49,13 +49,13 @@ class Tree:
         return self.anything_unread or node_id in self.unread
 
 
-def manifest_faults(manifest: Manifest, lines: Sequence[int], *, allow_outside: bool) -> Iterator[Fault]:
+def manifest_faults(manifest: Manifest, places: SlidePlaces, *, allow_outside: bool) -> Iterator[Fault]:
     """Slide ids that stand twice, and paths that leave the cohort's folder without `allow_outside`."""
-    first: dict[str, int] = {}
-    for index, (line, entry) in enumerate(zip(lines, manifest.slides, strict=True)):
-        earlier = first.setdefault(entry.slide_id, index)
+    first: dict[str, tuple[int, int]] = {}
+    for index, line, entry in zip(places.indices, places.lines, manifest.slides, strict=True):
+        earlier, its_line = first.setdefault(entry.slide_id, (index, line))
         if earlier != index:
-            message = f"{entry.slide_id!r} stands on line {lines[earlier]} already (slides.{earlier}); ids are unique"
+            message = f"{entry.slide_id!r} stands on line {its_line} already (slides.{earlier}); ids are unique"
             yield Fault(MANIFEST, line, f"slides.{index}.slide_id", message)
         if not allow_outside and _leaves_folder(entry.path):
             message = (

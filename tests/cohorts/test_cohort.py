@@ -490,6 +490,30 @@ def test_faults_of_text_and_of_slides_together(tmp_path: Path) -> None:
     ]
 
 
+def test_a_faulty_entry_hides_no_other_fault(tmp_path: Path) -> None:
+    """Slides are opened, and nodes held against each other, as far as `cohort.json` can be read."""
+    folder = build_cohort(tmp_path, slides=[{"slide_id": "s1"}, {"slide_id": "s2"}, {"slide_id": "s3"}], paths=[])
+    change_slide(folder, 0, {"mpp": "0.25", "colour": "red"})  # opens all the same: its nodes lie on the slide
+    (folder / "s2.svs").unlink()
+    change_slide(folder, 2, {"split": "dev", "path": "../s3.svs"})  # is not opened, as its path leaves the folder
+    change_line(folder, "nodes.jsonl", 1, {"box": [0, 0, 9000, 9000]})
+    change_line(folder, "nodes.jsonl", 12, {"slide_id": "s9"})
+    assert [(fault.file, fault.line, fault.field) for fault in Cohort.faults_of(folder)] == [
+        ("cohort.json", 5, "slides.0.mpp"),
+        ("cohort.json", 5, "slides.0.colour"),
+        ("cohort.json", 15, "slides.2.split"),
+        ("cohort.json", 15, "slides.2.path"),
+        ("nodes.jsonl", 12, "slide_id"),
+        ("nodes.jsonl", 1, "box"),
+        ("cohort.json", 11, "slides.1.path"),
+    ]
+    # Where an entry does not even tell its id, a node's slide may be that one.
+    change_slide(folder, 2, {"slide_id": "a/b"})
+    found = [(fault.file, fault.line, fault.field) for fault in Cohort.faults_of(folder)]
+    assert ("nodes.jsonl", 12, "slide_id") not in found
+    assert found[-2:] == [("nodes.jsonl", 1, "box"), ("cohort.json", 11, "slides.1.path")]
+
+
 def test_unknown_slide(folder: Path) -> None:
     cohort = Cohort.load(folder)
     for ask in (cohort.slide, cohort.open, cohort.check_slide, cohort.regions):
