@@ -1,8 +1,10 @@
 """Reading and writing the items of a cohort and their references, and what may be wrong with them.
 
-items/<suite>/<task>.jsonl         EvidenceItem, one a line
-references/<suite>/<task>.jsonl    EvidenceReference, one a line
-items/<suite>/vocabulary.txt       the terms that a list of terms may hold, one a line; needed by such items only
+    items/<suite>/<task>.jsonl         EvidenceItem, one a line
+    references/<suite>/<task>.jsonl    EvidenceReference, one a line
+    items/<suite>/vocabulary.json      {"term": ["alias", ...]}: what answers of kind terms may hold
+
+Only tasks with answers of kind terms need a vocabulary; the aliases are other spellings of a term.
 """
 
 from __future__ import annotations

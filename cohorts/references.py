@@ -22,13 +22,14 @@ class EvidenceReference(Line):
 
     `answer` by the item's kind of answer: option, the place from 0 among its options; boxes, a list of
     `[x1, y1, x2, y2]` in 0..1000; number; terms, a list of standard terms; json, an object; ranking, the places of the
-    options from first to last; text. `accepted` are further answers that are as right. `strata` are what tables can
-    split by and a model may not see; `provenance` says where the answer comes from.
+    options from first to last; text. `accepted` are further answers that are as right, `half` those that earn half.
+    `strata` are what tables can split by and a model may not see; `provenance` says where the answer comes from.
     """
 
     item_id: Name
     answer: Any
     accepted: tuple[Any, ...] = ()
+    half: tuple[Any, ...] = ()
     strata: dict[str, str | float | None] = Field(default_factory=dict)
     provenance: dict[str, Any] = Field(default_factory=dict)
 
@@ -38,7 +39,8 @@ def reference_faults(
 ) -> Iterator[tuple[str, str]]:
     """What is wrong with a reference beside its item: (field, message) each. `vocabulary` are the terms allowed."""
     answers = [("answer", reference.answer)]
-    answers += [(f"accepted.{place}", answer) for place, answer in enumerate(reference.accepted)]
+    for name, further in (("accepted", reference.accepted), ("half", reference.half)):
+        answers += [(f"{name}.{place}", answer) for place, answer in enumerate(further)]
     for field, answer in answers:
         message = _wrong(item, answer, vocabulary)
         if message:

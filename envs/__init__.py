@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .budgets import RoiBudget as RoiBudget
+    from .evidence import EvidenceEnv as EvidenceEnv
     from .localization import LocalizationEnv as LocalizationEnv
     from .policy import Policy as Policy
 
-_WHERE = {"LocalizationEnv": "localization", "Policy": "policy", "RoiBudget": "budgets"}
+_WHERE = {"EvidenceEnv": "evidence", "LocalizationEnv": "localization", "Policy": "policy", "RoiBudget": "budgets"}
 
-__all__ = ["LocalizationEnv", "Policy", "RoiBudget"]
+__all__ = ["EvidenceEnv", "LocalizationEnv", "Policy", "RoiBudget"]
 
 
 def __getattr__(name: str) -> Any:

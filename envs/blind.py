@@ -21,7 +21,7 @@ __all__ = ["BLINDS", "BlindImages", "BlindText"]
 BACKGROUND = 255
 """Brightfield background, white, on every channel."""
 
-TEXT_KEYS = ("target",)
+TEXT_KEYS = ("target", "question")
 """What the text of a task is called in `info`."""
 
 

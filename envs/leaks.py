@@ -42,8 +42,12 @@ class Secrets:
 def secrets_of(cohort: Cohort) -> Secrets:
     """The annotations of a cohort: ids and conclusions as texts; corners, sides and far corners of boxes as numbers.
 
-    Findings are not among them, as they are what queries ask for, nor are the classes of regions.
+    Of items, the texts of what their references say of the answer. Findings are not among them, as they are what
+    queries ask for, nor are the classes of regions.
     """
+    from wsigym.cohorts.files import item_tasks  # only here, so that checking a foreign environment reads no cohort
+    from wsigym.cohorts.item_files import load_items
+
     texts = {node.node_id for node in cohort.nodes}
     for path in cohort.paths:
         texts |= {path.path_id, path.diagnosis, path.category or "", *filter(None, path.details.model_dump().values())}
@@ -53,6 +57,10 @@ def secrets_of(cohort: Cohort) -> Secrets:
     for entry in cohort.slides:
         for region in cohort.regions(entry.slide_id):
             numbers |= {round(value) for value in _coordinates(region.area)}
+    for suite, task in item_tasks(cohort.root):
+        for asked in load_items(cohort, suite, task):
+            told = asked.reference.model_dump(exclude={"item_id"})
+            texts |= {leaf for _, leaf in walk(told) if isinstance(leaf, str)}
     return Secrets(frozenset(texts - {""}), frozenset(number for number in numbers if number >= SMALLEST_SECRET))
 
 

@@ -7,6 +7,7 @@ import gymnasium as gym
 __all__ = ["ENVIRONMENTS", "register_all"]
 
 ENVIRONMENTS = {
+    "wsigym/Evidence-v0": "wsigym.envs.evidence:EvidenceEnv",
     "wsigym/Exploration-v0": "wsigym.envs.exploration:ExplorationEnv",
     "wsigym/Localization-v0": "wsigym.envs.localization:LocalizationEnv",
 }

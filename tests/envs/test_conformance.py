@@ -13,6 +13,7 @@ import faulty_environments as faulty
 import numpy as np
 import pytest
 from cohort_builder import build_cohort
+from evidence_builder import SUITE, TASK, build_evidence, item, reference
 
 from wsigym.cohorts import Cohort
 from wsigym.envs.conformance import RULES, check_environment
@@ -54,6 +55,7 @@ MARKED_PATHS: tuple[dict[str, Any], ...] = (
 OUTLINE = [[523, 311], [1629, 331], [1613, 1499], [541, 1511], [523, 311]]
 
 KWARGS: dict[str, dict[str, Any]] = {
+    "wsigym/Evidence-v0": {"suite": SUITE, "task": TASK, "image_px": 40, "max_images": 3},
     "wsigym/Localization-v0": {"view_px": 48, "overview_px": 40, "context": [5, 10], "reward": "shaped"},
     "wsigym/Exploration-v0": {"tile_px": 40, "budget": "K=3,2,1", "page_size": 4},
 }
@@ -73,6 +75,8 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for slide in ("s1", "s2"):
         text = json.dumps({"type": "FeatureCollection", "features": [feature]})
         (folder / "regions" / f"{slide}.geojson").write_text(text)
+    hidden = {"provenance": {"node": "zq-provenance"}, "strata": {"family": "zq-family"}}
+    build_evidence(folder, [item(n) for n in range(5)], [reference(n, **hidden) for n in range(5)])
     return folder
 
 
@@ -81,9 +85,15 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_registered_environment(env_id: str, rule: str, marked: Path) -> None:
     kwargs = {"cohort": str(marked), **KWARGS.get(env_id, {})}
     secrets = secrets_of(Cohort.load(marked))
-    assert len(secrets.texts) == 11
+    assert len(secrets.texts) == 13
     assert len(secrets.numbers) > 30
     check_environment(env_id, kwargs, rules=[rule], secrets=secrets)
+
+
+@pytest.mark.parametrize("rule", ["gymnasium", "determinism", "in space", "pickling", "vector", "spec", "ending"])
+def test_evidence_conforms_with_text_for_an_answer(rule: str, marked: Path) -> None:
+    kwargs = {"cohort": str(marked), **KWARGS["wsigym/Evidence-v0"], "answer": "text"}
+    check_environment("wsigym/Evidence-v0", kwargs, rules=[rule])
 
 
 # -- the rules ----------------------------------------------------------------------------------------------------
