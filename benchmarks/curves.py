@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
+import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from wsigym.scoring.intervals import Estimate
@@ -31,20 +33,35 @@ MARKS = {
 """Outlines around (0, 0)."""
 
 FONT_PX, TITLE_PX, MARK_PX, DODGE_PX = 12, 15, 4.2, 3
-TICK_PX, AXIS_STEPS, LEGEND_ROW, LEGEND_MARK = 26, 5, 20, 50
+TICK_PX, ROUND_TICK_PX, AXIS_STEPS, LEGEND_ROW, LEGEND_MARK = 26, 60, 5, 20, 50
+DASH_PX = (6, 4)
+"""A dash and the gap after it."""
 
-Style = tuple[tuple[int, int, int], str]
-"""Colour and mark of a curve."""
+Style = tuple[tuple[int, int, int], str, bool]
+"""Colour and mark of a curve, and whether it is dashed."""
 
 Curve = list[tuple[float, Estimate]]
 """Points (what was spent, the score), from the smallest budget to the largest."""
 
 
-def curves_picture(title: str, spent: str, panels: Sequence[tuple[str, Mapping[str, Curve]]]) -> Image.Image:
-    """An RGB picture: for each (label, curves by policy) a panel, the axis of what was spent called `spent`."""
+def curves_picture(
+    title: str,
+    spent: str,
+    panels: Sequence[tuple[str, Mapping[str, Curve]]],
+    *,
+    size: tuple[int, int] = PANEL,
+    scale: float = 1,
+) -> Image.Image:
+    """An RGB picture: for each (label, curves by policy) a panel, the axis of what was spent called `spent`.
+
+    `size` is a panel's plot area in pixels; the other axis shows scores as `scale` times their value.
+    """
     names = list(dict.fromkeys(name for _, curves in panels for name in curves))
-    styles = {name: (COLOURS[i % len(COLOURS)], list(MARKS)[i % len(MARKS)]) for i, name in enumerate(names)}
-    canvas = _Canvas(len(panels), names, spent)
+    styles = {
+        name: (COLOURS[i % len(COLOURS)], list(MARKS)[i % len(MARKS)], i >= len(COLOURS))
+        for i, name in enumerate(names)
+    }
+    canvas = _Canvas(len(panels), names, spent, size, scale)
     top = _axis_top([mean for _, curves in panels for curve in curves.values() for _, mean in curve])
     canvas.title(title, "bars: 95 % interval over patients")
     for number, (label, curves) in enumerate(panels):
@@ -62,12 +79,12 @@ def _axis_top(means: Sequence[Estimate]) -> float:
 class _Canvas:
     """A row of panels on paper. Coordinates are pixels of the finished picture."""
 
-    def __init__(self, panels: int, names: Sequence[str], spent: str) -> None:
-        self._spent = spent
-        self.width = LEFT + panels * PANEL[0] + (panels - 1) * GAP + RIGHT
+    def __init__(self, panels: int, names: Sequence[str], spent: str, size: tuple[int, int], scale: float) -> None:
+        self._spent, self._size, self._scale = spent, size, scale
+        self.width = LEFT + panels * size[0] + (panels - 1) * GAP + RIGHT
         self._font, self._title_font = (ImageFont.load_default(px * SCALE) for px in (FONT_PX, TITLE_PX))
         self._legend_rows = self._broken([self._text_width(name) + LEGEND_MARK for name in names])
-        height = TOP + PANEL[1] + BOTTOM + LEGEND_ROW * len(self._legend_rows)
+        height = TOP + size[1] + BOTTOM + LEGEND_ROW * len(self._legend_rows)
         self._image = Image.new("RGB", (self.width * SCALE, height * SCALE), PAPER)
         self._draw = ImageDraw.Draw(self._image)
 
@@ -81,44 +98,49 @@ class _Canvas:
     def panel(
         self, number: int, label: str, curves: Mapping[str, Curve], styles: Mapping[str, Style], top: float
     ) -> None:
-        left, base = LEFT + number * (PANEL[0] + GAP), TOP + PANEL[1]
-        ticks = sorted({allowed for curve in curves.values() for allowed, _ in curve})
-        low, high = _padded(ticks)
+        wide, high_px = self._size
+        left, base = LEFT + number * (wide + GAP), TOP + high_px
+        spent = {name: [allowed for allowed, _ in curve] for name, curve in curves.items()}
+        low, high, ticks = _axis(list(spent.values()), wide)
 
         def place(allowed: float, value: float) -> tuple[float, float]:
-            return left + (allowed - low) / (high - low) * PANEL[0], base - value / top * PANEL[1]
+            return left + (allowed - low) / (high - low) * wide, base - value / top * high_px
 
-        self._text(left + PANEL[0] / 2, TOP - 10, label, "ms")
+        self._text(left + wide / 2, TOP - 10, label, "ms")
         for step in range(AXIS_STEPS + 1):
             value = top * step / AXIS_STEPS
             height = place(low, value)[1]
-            self._line([(left, height), (left + PANEL[0], height)], INK if step == 0 else FAINT, 1)
+            self._line([(left, height), (left + wide, height)], INK if step == 0 else FAINT, 1)
             if number == 0:
-                self._text(left - 8, height, f"{value:.2f}".rstrip("0").rstrip("."), "rm")
-        for allowed in _thinned(ticks, (high - low) / PANEL[0] * TICK_PX):
+                self._text(left - 8, height, f"{value * self._scale:.2f}".rstrip("0").rstrip("."), "rm")
+        for allowed in ticks:
             x = place(allowed, 0)[0]
             self._line([(x, base), (x, base + 4)], INK, 1)
             self._text(x, base + 8, f"{round(allowed, 1):g}", "mt")
-        self._text(left + PANEL[0] / 2, base + 26, self._spent, "mt", GREY)
-        for order, (name, curve) in enumerate(curves.items()):
-            colour, mark = styles[name]
-            # Curves stand side by side, so that their bars don't hide one another.
-            aside = (order - (len(curves) - 1) / 2) * DODGE_PX
+        self._text(left + wide / 2, base + 26, self._spent, "mt", GREY)
+        for name, curve in curves.items():
+            colour, mark, dashed = styles[name]
+            # Curves of the same budgets stand side by side, so that their bars don't hide one another.
+            beside = [other for other in curves if spent[other] == spent[name]]
+            aside = (beside.index(name) - (len(beside) - 1) / 2) * DODGE_PX
             points = [(x + aside, y) for x, y in (place(allowed, mean.value or 0) for allowed, mean in curve)]
             for (x, _), (_, mean) in zip(points, curve, strict=True):
                 if mean.low is not None and mean.high is not None:
                     self._line([(x, place(low, mean.low)[1]), (x, place(low, mean.high)[1])], colour, 1.3)
-            self._line(points, colour, 1.8)
+            for piece in _dashes(points) if dashed else [points]:
+                self._line(piece, colour, 1.8)
             for x, y in points:
                 self._mark(x, y, mark, colour)
 
     def legend(self, styles: Mapping[str, Style]) -> None:
         names = list(styles)
         for number, row in enumerate(self._legend_rows):
-            x, y = float(LEFT), TOP + PANEL[1] + BOTTOM - 6 + LEGEND_ROW * number
+            x, y = float(LEFT), TOP + self._size[1] + BOTTOM - 6 + LEGEND_ROW * number
             for name in (names[i] for i in row):
-                colour, mark = styles[name]
-                self._line([(x, y), (x + 24, y)], colour, 1.8)
+                colour, mark, dashed = styles[name]
+                stroke = [(x, y), (x + 24, y)]
+                for piece in _dashes(stroke) if dashed else [stroke]:
+                    self._line(piece, colour, 1.8)
                 self._mark(x + 12, y, mark, colour)
                 self._text(x + 30, y, name, "lm")
                 x += self._text_width(name) + LEGEND_MARK
@@ -151,6 +173,38 @@ class _Canvas:
     def _mark(self, x: float, y: float, mark: str, colour: tuple[int, int, int]) -> None:
         outline = [((x + dx * MARK_PX) * SCALE, (y + dy * MARK_PX) * SCALE) for dx, dy in MARKS[mark]]
         self._draw.polygon(outline, colour, PAPER, SCALE)
+
+
+def _axis(spent: Sequence[Sequence[float]], px: int) -> tuple[float, float, list[float]]:
+    """Where an axis of `px` pixels begins and ends, and its ticks.
+
+    Where all curves have the same budgets, these are the ticks; else round numbers are, from 0.
+    """
+    budgets = sorted({allowed for allowed_by in spent for allowed in allowed_by})
+    if all(set(allowed_by) == set(budgets) for allowed_by in spent):
+        low, high = _padded(budgets)
+        return low, high, _thinned(budgets, (high - low) / px * TICK_PX)
+    high = 1.04 * budgets[-1]
+    step = _round_step(high * ROUND_TICK_PX / px)
+    return 0.0, high, [step * number for number in range(math.floor(high / step) + 1)]
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 5, 10, 20 ... (or a tenth of them, and so on) that is no less than `least`."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
+
+
+def _dashes(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """The dashes of a broken line."""
+    pieces = []
+    dash, gap = DASH_PX
+    for (x, y), (to_x, to_y) in pairwise(points):
+        length = math.hypot(to_x - x, to_y - y)
+        for start in np.arange(0, length, dash + gap):
+            ends = (start / length, min(start + dash, length) / length)
+            pieces.append([(x + (to_x - x) * end, y + (to_y - y) * end) for end in ends])
+    return pieces
 
 
 def _padded(ticks: Sequence[float]) -> tuple[float, float]:

@@ -29,6 +29,9 @@ MIN_GROUP = 20
 
 BUDGET = Column("budget", "budget")
 
+CURVE_PX = (560, 320)
+"""The curve's plot area."""
+
 PUBLISHED = {
     "T3B.random.2.5x": "random tiles, 2.5x",
     "T3B.full.Gemini.uncond": "Gemini, 2.5x, 10x, 40x",
@@ -72,7 +75,8 @@ def exploration_curve(records: Sequence[EpisodeRecord]) -> Image.Image:
         if rate.value is not None and viewed is not None:
             curves.setdefault(policy if endpoint is None else f"{policy}, {endpoint}", []).append((viewed, rate))
     ordered = {name: sorted(curve, key=lambda point: point[0]) for name, curve in curves.items()}
-    return curves_picture(f"Hit rate at {last} against tiles viewed", "tiles viewed a slide", [("", ordered)])
+    title = f"Hit rate at {last} in %, against tiles viewed"
+    return curves_picture(title, "tiles viewed a slide", [("", ordered)], size=CURVE_PX, scale=100)
 
 
 def _main_table(records: Sequence[EpisodeRecord]) -> Table:
@@ -154,12 +158,12 @@ def _score_label(records: Sequence[EpisodeRecord]) -> str:
 
 
 def _search_table(records: Sequence[EpisodeRecord]) -> Table | None:
-    """Each search minus a cascade with the same K, on the slides that both have; None where there are none."""
+    """Each search minus the cascade of its scorer with the same K, on the slides that both have; None without any."""
     last = _scales(records)[-1]
     groups = dict(_rows(records))
     rows: list[dict[str, Cell]] = []
     for (policy, endpoint, budget), episodes in groups.items():
-        for scorer, cascade in _cascades_of(policy, endpoint, budget, groups):
+        for scorer, cascade in _cascades_of(policy, endpoint, budget, episodes, groups):
             theirs = {(record.item, record.seed): record for record in scored(cascade)}
             mine = [record for record in scored(episodes) if (record.item, record.seed) in theirs]
             pairs = [(record, theirs[record.item, record.seed]) for record in mine]
@@ -206,9 +210,16 @@ def _search_table(records: Sequence[EpisodeRecord]) -> Table | None:
 
 
 def _cascades_of(
-    policy: str, endpoint: str | None, budget: str, groups: Mapping[Row, list[EpisodeRecord]]
+    policy: str,
+    endpoint: str | None,
+    budget: str,
+    search: Sequence[EpisodeRecord],
+    groups: Mapping[Row, list[EpisodeRecord]],
 ) -> list[tuple[str, list[EpisodeRecord]]]:
-    """The cascades that a search is held against: that of its scorer, or of every scorer where its name tells none."""
+    """The cascades that a search is held against: that of its scorer, by name.
+
+    Where the name tells none (adaptive:FILE), the cascade that viewed on every slide as many tiles as the search might.
+    """
     if not TileBudget.of(budget).free:
         return []
     same = {
@@ -217,7 +228,18 @@ def _cascades_of(
         if (other, spent) == (endpoint, _cascade_budget(budget))
     }
     scorer = policy.partition(":")[2]
-    return [(name, episodes) for name, episodes in same.items() if name == scorer or policy.startswith("adaptive:")]
+    if scorer in same:
+        return [(scorer, same[scorer])]
+    if not policy.startswith("adaptive:"):
+        return []
+    return [(name, episodes) for name, episodes in same.items() if _gave_budget(episodes, search)]
+
+
+def _gave_budget(cascade: Sequence[EpisodeRecord], search: Sequence[EpisodeRecord]) -> bool:
+    viewed = {(record.item, record.seed): _optional(record, "tiles_viewed") for record in scored(cascade)}
+    allowed = {(record.item, record.seed): _optional(record, "tiles_allowed") for record in scored(search)}
+    both = viewed.keys() & allowed.keys()
+    return bool(both) and all(viewed[key] == allowed[key] for key in both)
 
 
 def _cascade_budget(budget: str) -> str:
@@ -279,6 +301,7 @@ def _curve_table(records: Sequence[EpisodeRecord]) -> Table:
         | {
             "tiles_viewed": _mean(episodes, "tiles_viewed"),
             "rate": _rate(episodes, "retained", "positives", last),
+            "best_viewed": _rate_of(episodes, "best_viewed", f"positives_{last}"),
             "retained": _mean(episodes, f"retained_{last}"),
         }
         for row, episodes in _rows(records)
@@ -286,6 +309,7 @@ def _curve_table(records: Sequence[EpisodeRecord]) -> Table:
     columns = (
         Column("tiles_viewed", "tiles\nviewed", digits=1),
         Column("rate", f"hit rate\nat {last}, %", digits=2, scale=100),
+        Column("best_viewed", f"of the {KEPT_AT_THE_END}\nbest viewed, %", digits=2, scale=100),
         Column("retained", "positives\nkept", digits=1),
     )
     return _table("budgets", "Hit rate against tiles viewed", (BUDGET,), (Block("", columns),), rows, records)
@@ -373,10 +397,14 @@ def _mean(records: Sequence[EpisodeRecord], key: str) -> float | None:
 
 
 def _rate(records: Sequence[EpisodeRecord], part: str, whole: str, scale: str) -> Estimate:
+    return _rate_of(records, f"{part}_{scale}", f"{whole}_{scale}")
+
+
+def _rate_of(records: Sequence[EpisodeRecord], part: str, whole: str) -> Estimate:
     valued = scored(records)
     return micro_rate(
-        [_metric(record, f"{part}_{scale}") for record in valued],
-        [_metric(record, f"{whole}_{scale}") for record in valued],
+        [_metric(record, part) for record in valued],
+        [_metric(record, whole) for record in valued],
         [unit_of(record) for record in valued],
     )
 
