@@ -41,12 +41,12 @@ class RequestLog:
     In memory stay 16 bytes and an offset for each line. Opening cuts off a last line that was never finished, and
     raises `RunError` where another line is no request's.
 
-    `cost_usd` is the sum over all lines, those of earlier runs into the folder included.
+    `cost_usd`, `tokens_in` and `tokens_out` are sums over all lines, those of earlier runs into the folder included.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.cost_usd = 0.0
+        self.cost_usd, self.tokens_in, self.tokens_out = 0.0, 0, 0
         self._offsets: dict[bytes, int] = {}
         self._file: BinaryIO | None = None
         self._end = 0
@@ -121,7 +121,7 @@ class RequestLog:
                 ) from None
             self._offsets[_key(episode, turn, sha256)] = self._end
             self._end += len(line)
-            self.cost_usd += request.cost_usd or 0.0
+            self._count(request)
 
     def _index(self) -> None:
         for number, (offset, line) in enumerate(_lines(self.path), start=1):
@@ -133,7 +133,12 @@ class RequestLog:
                 raise RunError(f"{self.path}:{number}: request: {problem['loc']}: {problem['msg']}.") from None
             self._offsets[_key(content["episode"], content["turn"], content["sha256"])] = offset
             self._end = offset + len(line)
-            self.cost_usd += request.cost_usd or 0.0
+            self._count(request)
+
+    def _count(self, request: RequestRecord) -> None:
+        self.cost_usd += request.cost_usd or 0.0
+        self.tokens_in += request.tokens_in or 0
+        self.tokens_out += request.tokens_out or 0
 
     def _cut(self) -> None:
         """Take back half a line, so that the next is not glued to it; where that fails too, take no more."""

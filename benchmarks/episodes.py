@@ -1,18 +1,20 @@
 """Playing one episode: the runner's side of `env.step`, and what is kept of it.
 
-A `Player` plays the episodes of a run one after the other in one process. Whatever a policy or an environment raises
-ends the episode, not the run: its outcome is then `infrastructure_error`, without a score.
+A `Player` plays the episodes of a run one after the other in one process; `wsigym.benchmarks.together` plays many at
+once. Whatever a policy or an environment raises ends the episode, not the run: its outcome is then
+`infrastructure_error`, without a score.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import inspect
 import json
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,15 +24,20 @@ import gymnasium as gym
 
 from wsigym.cohorts import Cohort
 from wsigym.envs.blind import BLINDS
-from wsigym.envs.policy import Policy
-from wsigym.errors import InvalidArgumentError, UnknownNameError
+from wsigym.envs.policy import NoAnswer, Policy
+from wsigym.envs.views import View
+from wsigym.errors import CostLimitError, EndpointError, InvalidArgumentError, RunWriteError, UnknownNameError
 
 from .actions import encoded
 from .records import EpisodeKey, EpisodeRecord, StepRecord
 from .task import Item, Task
 
 __all__ = [
+    "Call",
+    "Environments",
+    "MakePolicy",
     "Player",
+    "Seat",
     "Setup",
     "episode_seed",
     "failed_record",
@@ -39,6 +46,11 @@ __all__ = [
 ]
 
 BLIND_MARK = "+blind-"
+
+MakePolicy = Callable[[str, str | None], Policy]
+"""Makes the policy of a name for an endpoint, None where it needs none."""
+
+Call = Callable[..., Awaitable[Any]]
 
 
 @dataclass(frozen=True)
@@ -72,67 +84,99 @@ def episode_seed(key: EpisodeKey) -> int:
     return int.from_bytes(digest[:8], "big") % 2**63
 
 
-class Player:
-    """Environments and policies of one process, each made once, and the loop over steps."""
+class Environments:
+    """The environments of a run, one for each budget and control; each seat plays on a copy of its own.
+
+    A copy of an environment that was never reset shares with it what is only read, such as the queries of a cohort.
+    """
 
     def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+        self._setup = setup
+        self._made: dict[str, gym.Env[Any, Any]] = {}
+
+    def copy_for(self, key: EpisodeKey) -> gym.Env[Any, Any]:
+        """A new environment that can play the episode. Raises as making one does."""
+        if key.budget not in self._made:
+            setup = self._setup
+            self._made[key.budget] = setup.task.make_env(setup.cohort, setup.split, key.budget, setup.env_arguments)
+        env = copy.copy(self._made[key.budget])
+        blind = _blind_of(key)
+        return env if blind is None else BLINDS[blind](env)
+
+
+class Seat:
+    """Plays one episode at a time, with environments and policies of its own.
+
+    `call(function, ...)` awaits what a function returns: `asyncio.to_thread` where the event loop has other seats to
+    serve meanwhile.
+    """
+
+    def __init__(self, setup: Setup, environments: Environments, make_policy: MakePolicy, call: Call) -> None:
+        self._setup, self._environments, self._make_policy, self._call = setup, environments, make_policy, call
         self._envs: dict[tuple[str, str | None], gym.Env[Any, Any]] = {}
-        self._policies: dict[str, Policy] = {}
-        self._loop = asyncio.Runner()
+        self._policies: dict[tuple[str, str | None], Policy] = {}
 
     def prepare(self, key: EpisodeKey) -> tuple[gym.Env[Any, Any], Policy]:
         """The environment and the policy of an episode; made when they are first asked for."""
-        name, mark, blind = key.policy.partition(BLIND_MARK)
-        if key.policy not in self._policies:
-            self._policies[key.policy] = self.setup.make_policy(name)
-        which = (key.budget, blind if mark else None)
-        if which not in self._envs:
-            setup = self.setup
-            env = setup.task.make_env(setup.cohort, setup.split, key.budget, setup.env_arguments)
-            self._envs[which] = BLINDS[blind](env) if mark else env
-        return self._envs[which], self._policies[key.policy]
-
-    def play(self, key: EpisodeKey) -> EpisodeRecord:
-        """One whole episode."""
-        return self._loop.run(self._play(key))
+        who, where = (key.policy, key.endpoint), (key.budget, _blind_of(key))
+        if who not in self._policies:
+            self._policies[who] = self._make_policy(key.policy.partition(BLIND_MARK)[0], key.endpoint)
+        if where not in self._envs:
+            self._envs[where] = self._environments.copy_for(key)
+        return self._envs[where], self._policies[who]
 
     def close(self) -> None:
         for env in self._envs.values():
             env.close()
-        self._loop.close()
 
-    async def _play(self, key: EpisodeKey) -> EpisodeRecord:
-        item = self.setup.items[key.item, key.rotation]
+    async def play(self, key: EpisodeKey) -> EpisodeRecord:
+        """One whole episode. Raises what ends the run, and no other exception: `CostLimitError`, `RunWriteError`, and
+        an `EndpointError` that would meet every episode."""
+        task, item, seed = self._setup.task, self._setup.items[key.item, key.rotation], episode_seed(key)
         started, clock = utc_now(), time.perf_counter()
         steps: list[StepRecord] = []
-        options = self.setup.task.reset_options(item)
+        options = task.reset_options(item)
+        playing: Policy | None = None
         try:
             env, policy = self.prepare(key)
-            options |= self.setup.task.allowance(item, env, policy, episode_seed(key))
+            options |= await self._call(task.allowance, item, env, policy, seed)
             clock = time.perf_counter()
-            info = await self._steps(key, item, env, policy, options, steps)
-            outcome = info["outcome"]
-            score = self.setup.task.score(item, outcome, steps, info)
+            first = await self._call(env.reset, seed=seed, options=options)
+            playing = policy
+            info, reason = await self._steps(key, item, env, policy, first, steps)
+            score = await self._call(task.score, item, info["outcome"], steps, info)
             result = {
-                "outcome": outcome,
+                "outcome": info["outcome"],
                 "score": score.score,
                 "metrics": dict(score.metrics),
                 "confidence": score.confidence,
+                "error": reason,
             }
+        except (CostLimitError, RunWriteError):
+            raise
+        except EndpointError as error:
+            if error.lasting:
+                raise
+            result = _failure(error)
         except Exception as error:
-            result = {"outcome": "infrastructure_error", "score": None, "metrics": {}, "error": _told(error)}
+            result = _failure(error)
+        seconds = time.perf_counter() - clock
+        try:
+            agent = playing.record() if playing is not None and hasattr(playing, "record") else None
+        except Exception as error:
+            agent, result = None, _failure(error)
         return EpisodeRecord(
             **key._asdict(),
             **result,
             groups=dict(item.groups),
             options=options,
             steps=tuple(steps),
-            seed_used=episode_seed(key),
+            agent=agent,
+            seed_used=seed,
             started=started,
-            seconds=time.perf_counter() - clock,
-            version=self.setup.version,
-            commit=self.setup.commit,
+            seconds=seconds,
+            version=self._setup.version,
+            commit=self._setup.commit,
         )
 
     async def _steps(
@@ -141,14 +185,21 @@ class Player:
         item: Item,
         env: gym.Env[Any, Any],
         policy: Policy,
-        options: dict[str, Any],
+        first: tuple[Any, dict[str, Any]],
         steps: list[StepRecord],
-    ) -> Mapping[str, Any]:
-        """Play to the end; `steps` fills as it goes, so that a failure leaves what came before. The last info."""
-        task, seed = self.setup.task, episode_seed(key)
-        observation, info = env.reset(seed=seed, options=options)
+    ) -> tuple[Mapping[str, Any], str | None]:
+        """Play on from what reset returned; `steps` fills as it goes, so that a failure leaves what came before.
+
+        Returns the last info, and why there was no answer where the policy gave none.
+        """
+        task = self._setup.task
+        observation, info = first
         if hasattr(policy, "seed"):
-            policy.seed(seed)
+            policy.seed(episode_seed(key))
+        if hasattr(policy, "begin"):
+            policy.begin(key.text)
+        if hasattr(policy, "see_images"):
+            policy.see_images(_Images(env))
         policy.reset(observation, info)
         if getattr(policy, "reads_reference", False):
             policy.see_reference(item.reference)  # type: ignore[attr-defined]  # the oracle's door, for it alone
@@ -157,11 +208,14 @@ class Player:
         while not over:
             assert len(steps) < limit, "the environment ends every episode"
             asked = time.perf_counter()
-            action = policy.act(observation, info)
-            if inspect.isawaitable(action):
-                action = await action
+            try:
+                action = policy.act(observation, info)
+                if inspect.isawaitable(action):
+                    action = await action
+            except NoAnswer as error:
+                return env.get_wrapper_attr("give_up")(error.outcome), _plain(error.reason)
             acted = time.perf_counter()
-            observation, _, terminated, truncated, info = env.step(action)
+            observation, _, terminated, truncated, info = await self._call(env.step, action)
             stepped = time.perf_counter()
             over = terminated or truncated
             remarks = {name: _plain(text) for name, text in getattr(policy, "remarks", {}).items()}
@@ -177,7 +231,50 @@ class Player:
                     step_seconds=stepped - acted,
                 )
             )
-        return info
+        return info, None
+
+
+@dataclass(frozen=True)
+class _Images:
+    """The episode's images as the policy may see them: through a control where there is one."""
+
+    env: gym.Env[Any, Any]
+
+    def image(self, name: str, side_px: int) -> View:
+        found: View = self.env.get_wrapper_attr("image")(name, side_px)
+        return found
+
+
+class Player:
+    """The loop over episodes, one after the other, in one process."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.environments = setup, Environments(setup)
+        self._seat = Seat(setup, self.environments, lambda name, _: setup.make_policy(name), _directly)
+        self.prepare = self._seat.prepare
+        self._loop = asyncio.Runner()
+
+    def play(self, key: EpisodeKey) -> EpisodeRecord:
+        """One whole episode."""
+        return self._loop.run(self._seat.play(key))
+
+    def close(self) -> None:
+        self._seat.close()
+        self._loop.close()
+
+
+async def _directly(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+    return function(*arguments, **named)
+
+
+def _blind_of(key: EpisodeKey) -> str | None:
+    """What a control does not see; None where it is no control."""
+    _, mark, blind = key.policy.partition(BLIND_MARK)
+    return blind if mark else None
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    return {"outcome": "infrastructure_error", "score": None, "metrics": {}, "error": _told(error)}
 
 
 def failed_record(setup: Setup, key: EpisodeKey, error: str) -> EpisodeRecord:
@@ -199,7 +296,7 @@ def failed_record(setup: Setup, key: EpisodeKey, error: str) -> EpisodeRecord:
 
 
 def utc_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _told(error: Exception) -> str:

@@ -6,9 +6,12 @@ the same score. It never holds the reference.
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from wsigym.agents.records import AgentRecord
 
 __all__ = ["SCORED_OUTCOMES", "EpisodeKey", "EpisodeRecord", "EpisodeRecordWithoutSteps", "StepRecord", "TileRecord"]
 
@@ -29,6 +32,11 @@ class EpisodeKey(NamedTuple):
     endpoint: str | None
     budget: str
     seed: int
+
+    @property
+    def text(self) -> str:
+        """Canonical JSON: the name of the episode in the request log."""
+        return json.dumps(self._asdict(), sort_keys=True, separators=(",", ":"))
 
 
 class _Record(BaseModel):
@@ -70,7 +78,8 @@ class EpisodeRecord(_Record):
     environment's reset was given.
 
     `confidence` is the policy's in 0..1, None where it stated none. `seed_used` is the episode's RNG seed, from
-    sha256 of the run's seed and the key. `error` is the exception's text of an infrastructure error.
+    sha256 of the run's seed and the key. `error` is the exception's text of an infrastructure error, or why a policy
+    gave no answer. `agent` is what an agent tells of its requests to models.
     """
 
     suite: str
@@ -88,6 +97,7 @@ class EpisodeRecord(_Record):
     options: dict[str, str | int] = {}
     confidence: float | None = Field(default=None, ge=0, le=1)
     steps: tuple[StepRecord, ...]
+    agent: AgentRecord | None = None
     seed_used: int
     started: str
     seconds: float

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from wsigym.cohorts import Cohort
+from wsigym.envs.policy import NoAnswerOutcome
 from wsigym.errors import InvalidArgumentError, RunError, UnknownNameError
 
 from .actions import decoded
@@ -90,8 +91,9 @@ def find_episode(run: Run, episode: str | int) -> EpisodeRecord:
 
 
 def episode_names(record: EpisodeRecord) -> list[str]:
-    """Every way to name an episode, the shortest first."""
-    parts = [record.item, record.policy, record.budget, str(record.seed)]
+    """Every way to name an episode, the shortest first. An agent is named with its endpoint: `agent:NAME@ENDPOINT`."""
+    who = record.policy if record.endpoint is None else f"{record.policy}@{record.endpoint}"
+    parts = [record.item, who, record.budget, str(record.seed)]
     if record.rotation:
         parts[0] += f"#{record.rotation}"
     return [":".join(parts[:count]) for count in range(1, len(parts) + 1)]
@@ -100,7 +102,10 @@ def episode_names(record: EpisodeRecord) -> list[str]:
 def _played_again(
     run: Run, record: EpisodeRecord, cohort: Cohort
 ) -> tuple[str | None, float | None, dict[str, Any], list[StepRecord]]:
-    """Outcome, score, metrics and steps; outcome and score None where the actions do not end the episode."""
+    """Outcome, score, metrics and steps; outcome and score None where the actions do not end the episode.
+
+    That the policy gave no answer is taken from the record, where the actions leave the episode open.
+    """
     task = find_task(f"{record.suite}/{record.task}")
     items = {(item.item_id, item.rotation): item for item in task.items(cohort, run.config.split, run.config.env)}
     item = items.get((record.item, record.rotation))
@@ -119,6 +124,8 @@ def _played_again(
         fields = task.step_fields(item, decoded(step.action), observation, info)
         told = {"error": info.get("error"), "note": info.get("note")}
         steps.append(StepRecord(action=step.action, **fields, **told, act_seconds=0, step_seconds=0))
+    if "outcome" not in info and record.outcome in get_args(NoAnswerOutcome):
+        info = env.get_wrapper_attr("give_up")(record.outcome)
     env.close()
     if "outcome" not in info:
         return None, None, {}, steps

@@ -44,6 +44,12 @@ MUST_MATCH = ("suite", "task", "cohort.sha256", "split", "subset", "items", "ref
 
 MAY_GROW = ("policies", "budgets", "seeds")
 
+MAY_DIFFER = (
+    "base_url", "timeout_s", "retries", "price_in", "price_out", "price_cached", "image_tokens", "requests_per_minute",
+    "tokens_per_minute",
+)  # fmt: skip
+"""Fields of an endpoint that change no answer, and so may change when a run goes on."""
+
 LINES_PER_FSYNC = 64
 """A killed process loses nothing that it wrote; a machine that loses power may lose this many episodes."""
 
@@ -69,7 +75,10 @@ class ItemsStamp(_Part):
 
 
 class RunConfig(_Part):
-    """`run.json`. `policies` are the names in records; `budgets` are spelled the one way that the task spells them."""
+    """`run.json`. `policies` are the names in records; `budgets` are spelled the one way that the task spells them.
+
+    `endpoints` are the fields of each by its name (`wsigym.benchmarks.models.endpoint_stamp`), without any key.
+    """
 
     format: Literal["wsigym-run/1"] = "wsigym-run/1"
     suite: str
@@ -83,6 +92,7 @@ class RunConfig(_Part):
     policies: tuple[str, ...]
     budgets: tuple[str, ...]
     seeds: tuple[int, ...]
+    endpoints: dict[str, dict[str, Any]] = {}
     created: str
     version: str
     commit: str | None
@@ -185,7 +195,11 @@ class RunFolder:
         if (self.folder / "run.json").exists():
             earlier = _read_config(self.folder)
             _check_same(self.folder, earlier, self.config)
-            grown = {name: _union(getattr(earlier, name), getattr(self.config, name)) for name in MAY_GROW}
+            _check_same_endpoints(self.folder, earlier, self.config)
+            grown: dict[str, Any] = {
+                name: _union(getattr(earlier, name), getattr(self.config, name)) for name in MAY_GROW
+            }
+            grown["endpoints"] = earlier.endpoints | self.config.endpoints
             if (earlier.version, earlier.commit) != (self.config.version, self.config.commit):
                 warnings.warn(
                     f"{self.folder} was begun with wsigym {earlier.version} (commit {earlier.commit or 'unknown'}) and "
@@ -260,7 +274,22 @@ def _check_same(folder: Path, earlier: RunConfig, now: RunConfig) -> None:
         if found != asked:
             raise RunError(
                 f"{folder} holds another run: its {name} is {json.dumps(found)}, asked for is {json.dumps(asked)}. "
-                "Ask for the same, or choose another --out. (Policies, budgets and seeds may be added.)"
+                "Ask for the same, or choose another --out. (Policies, budgets, seeds and endpoints may be added.)"
+            )
+
+
+def _check_same_endpoints(folder: Path, earlier: RunConfig, now: RunConfig) -> None:
+    for name in earlier.endpoints.keys() & now.endpoints.keys():
+        was, asked = earlier.endpoints[name], now.endpoints[name]
+        fields = [field for field in {**was, **asked} if field not in MAY_DIFFER and was.get(field) != asked.get(field)]
+        if fields:
+            told = "; ".join(
+                f"{field} is {json.dumps(was.get(field))}, asked for is {json.dumps(asked.get(field))}"
+                for field in fields
+            )
+            raise RunError(
+                f"{folder} holds episodes of another endpoint {name!r}: its {told}. Ask for the same, give this one "
+                "another name, or choose another --out."
             )
 
 
@@ -291,7 +320,11 @@ def items_stamp(items: Sequence[Item]) -> ItemsStamp:
 
 def references_sha256(items: Sequence[Item]) -> str:
     """sha256 over the references, so that a changed answer is noticed without keeping any."""
-    return _sha256([asdict(item.reference) for item in items])
+    return _sha256([_plain(item.reference) for item in items])
+
+
+def _plain(reference: Any) -> Any:
+    return reference.model_dump(mode="json") if isinstance(reference, BaseModel) else asdict(reference)
 
 
 def _sha256(value: Any) -> str:

@@ -1,43 +1,58 @@
 """Running a task: every policy at every budget and seed on every item, kept as it goes, and resumed where it stopped.
 
     run("evipath/localization", cohort="my-cohort", policies=["stain-density"], budgets=["base"], out="my-run")
+    run("evipath/localization", policies=["agent:localizer"], endpoints=[endpoint], concurrency=32, out="my-run")
 
 Everything that can be checked is checked before the first episode. The same call again goes on with what is missing.
+Baselines play one after the other, or in several processes; agents play many episodes side by side in this one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import wsigym
+from wsigym.agents.endpoints import Endpoint
 from wsigym.baselines import make_policy as make_baseline
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.synthetic import default_cohort
 from wsigym.envs.policy import Policy
 from wsigym.errors import CohortError, InvalidArgumentError, UnknownNameError
 
-from .episodes import Player, Setup, policy_label, utc_now
+from .episodes import MakePolicy, Player, Setup, policy_label, utc_now
+from .models import AGENT, Models, OpenModels, Spent, endpoint_stamp
 from .provenance import git_commit, machine, versions
 from .records import EpisodeKey, EpisodeRecord
 from .run_folder import CohortStamp, RunConfig, RunFolder, items_stamp, references_sha256
 from .suites import find_task
 from .task import Task, choose_items
+from .together import play_together
 from .workers import play_all
 
 __all__ = ["Progress", "RunSummary", "run"]
 
-Progress = Callable[[int, int], None]
-"""Called with (episodes done, episodes asked for), once before the first and after each."""
+DEFAULT_CONCURRENCY = 4
+
+
+class Progress(Protocol):
+    """Called once before the first episode and after each."""
+
+    def __call__(self, done: int, asked: int, /, note: str = "") -> None:
+        """`done` of `asked` episodes are there; `note` says what was spent, where agents play."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a call of `run` did. `failed` episodes ended in an infrastructure error; another call repeats them."""
+    """What a call of `run` did. `failed` episodes ended in an infrastructure error; another call repeats them.
+
+    Where agents played, `spent` is what this call's requests took, and `spent_in_all` what the run folder's did, those
+    of unfinished episodes included. `stopped` says why no further episode was begun, such as the cost limit.
+    """
 
     folder: Path
     asked: int
@@ -45,6 +60,9 @@ class RunSummary:
     played: int
     failed: int
     first_error: str | None
+    stopped: str | None = None
+    spent: Spent | None = None
+    spent_in_all: Spent | None = None
 
 
 def run(
@@ -59,6 +77,10 @@ def run(
     seeds: Sequence[int] = (0,),
     blind: Sequence[str] = (),
     jobs: int = 1,
+    endpoints: Sequence[Endpoint | Sequence[Endpoint]] = (),
+    concurrency: int | None = None,
+    max_cost: float | None = None,
+    egress: str = "local",
     env_arguments: Mapping[str, Any] | None = None,
     allow_outside: bool = False,
     make_policy: Callable[[str], Policy] | None = None,
@@ -69,16 +91,24 @@ def run(
     Args:
         task: `SUITE/TASK`, or `SUITE` where it has one task.
         budgets: as the task spells them; none means the task's default.
-        policies: names that `make_policy` knows, the baselines by default; each `blind` ("text", "images") adds a
-            control row to each.
+        policies: names that `make_policy` knows, by default the baselines, and `agent:NAME` for agents; each `blind`
+            ("text", "images") adds a control row to each.
         cohort: its folder; None takes the synthetic default cohort.
         split, subset: which items: "all", a number drawn by lot, or a subset of the task's own, such as "paper".
         jobs: processes; more than one are spawned, so `make_policy` must be importable then. Records do not depend
             on it, apart from times and the order of lines.
+        endpoints: whom agents ask: each is an endpoint, or several that share an agent's roles; every agent plays with
+            each. `scripted` without an address is a server of its own, which the run starts and stops.
+        concurrency: episodes of agents in flight, 4 by default. Records do not depend on it, but for times.
+        max_cost: USD that the run folder's requests may cost in all, earlier calls included; no request is begun that
+            could pass it.
+        egress: "local" lets images go to loopback and private addresses alone, "any" anywhere.
         env_arguments: over the task's defaults. `allow_outside`: as for `Cohort.load`.
+        make_policy: makes every policy, agents too, which then need no endpoint.
 
-    Raises `CohortError` with every fault of the split's slides, `UnknownNameError`, `InvalidArgumentError` and
-    `RunError` before the first episode. What a policy or a slide raises later fails its episode alone.
+    Raises `CohortError` with every fault of the split's slides, `UnknownNameError`, `InvalidArgumentError`,
+    `EgressError` and `RunError` before the first episode. What a policy, a slide or a server raises later fails its
+    episode alone; the cost limit, and a server that would fail every episode, stop the run, as the summary says.
     """
     the_task = find_task(task)
     arguments = _env_arguments(the_task, env_arguments or {})
@@ -86,6 +116,8 @@ def run(
         raise InvalidArgumentError(f"jobs is {jobs}; at least 1 process is needed.")
     if not policies:
         raise InvalidArgumentError("no policy was given; name at least one.")
+    agents = [policy for policy in dict.fromkeys(policies) if policy.startswith(AGENT)]
+    models = _models(the_task, agents, endpoints, max_cost, egress, jobs, concurrency, made_outside=bool(make_policy))
     sights = (None, *dict.fromkeys(blind))
     labels = [policy_label(policy, sight) for policy in dict.fromkeys(policies) for sight in sights]
     budgets_of = {
@@ -113,9 +145,10 @@ def run(
     suite, _, name = the_task.name.partition("/")
     # Item by item, so that episodes on one slide are neighbours and a stopped run is as complete for each policy.
     keys = [
-        EpisodeKey(suite, name, item.item_id, item.rotation, label, None, budget, seed)
+        EpisodeKey(suite, name, item.item_id, item.rotation, label, endpoint, budget, seed)
         for item in items
         for label in labels
+        for endpoint in (models.setups if models and label.startswith(AGENT) else [None])
         for budget in budgets_of[label]
         for seed in seeds
     ]
@@ -133,6 +166,7 @@ def run(
         policies=tuple(labels),
         budgets=tuple(dict.fromkeys(budget for spent in budgets_of.values() for budget in spent)),
         seeds=tuple(seeds),
+        endpoints={name: endpoint_stamp(endpoint) for name, endpoint in (models.endpoints if models else {}).items()},
         created=utc_now(),
         version=setup.version,
         commit=setup.commit,
@@ -141,29 +175,130 @@ def run(
     )
     with closing(Player(setup)) as player:
         for key in keys[: len(keys) // len(items)]:
-            player.prepare(key)
+            if key.policy.startswith(AGENT):
+                player.environments.copy_for(key)
+            else:
+                player.prepare(key)
+        if models:
+            models.check(agents)
         with RunFolder(out, config) as folder:
-            todo = [key for key in keys if key not in folder.finished]
-            return _play(folder, player, todo, len(keys), jobs, progress)
+            return _Play(folder, keys, progress).all(player, models, jobs, concurrency or DEFAULT_CONCURRENCY)
 
 
-def _play(
-    folder: RunFolder, player: Player, todo: Sequence[EpisodeKey], asked: int, jobs: int, progress: Progress | None
-) -> RunSummary:
-    failed, first_error, played = 0, None, 0
-    before = asked - len(todo)
-    if progress:
-        progress(before, asked)
-    with closing(_records(player, todo, jobs)) as records:
-        for record in records:
-            folder.append(record)
-            played += 1
-            if record.outcome == "infrastructure_error":
-                failed += 1
-                first_error = first_error or record.error
-            if progress:
-                progress(before + played, asked)
-    return RunSummary(folder.folder, asked, before, played, failed, first_error)
+class _Play:
+    """The episodes of one call that are not there yet: played, kept and counted."""
+
+    def __init__(self, folder: RunFolder, keys: Sequence[EpisodeKey], progress: Progress | None) -> None:
+        self._folder, self._progress = folder, progress
+        self._asked = len(keys)
+        todo = [key for key in keys if key not in folder.finished]
+        self._todo = {
+            agents: [key for key in todo if key.policy.startswith(AGENT) is agents] for agents in (False, True)
+        }
+        self._before = self._asked - len(todo)
+        self._played, self._failed = 0, 0
+        self._first_error: str | None = None
+        self._models: OpenModels | None = None
+
+    def all(self, player: Player, models: Models | None, jobs: int, concurrency: int) -> RunSummary:
+        self._tell()
+        with closing(_records(player, self._todo[False], jobs)) as records:
+            for record in records:
+                self._keep(record)
+        stopped, make_policy = None, player.setup.make_policy
+        if self._todo[True] and models is None:
+            stopped = self._together(player, lambda name, _: make_policy(name), concurrency, _nothing)
+        elif models is not None:
+            with models.opened(self._folder.folder) as self._models:
+                if self._todo[True]:
+                    stopped = self._together(player, self._models.make_policy, concurrency, self._models.close)
+                return self._summary(stopped)
+        return self._summary(stopped)
+
+    def _together(
+        self, player: Player, make_policy: MakePolicy, concurrency: int, close: Callable[[], Awaitable[None]]
+    ) -> str | None:
+        return play_together(
+            player.setup,
+            player.environments,
+            make_policy,
+            self._todo[True],
+            seats=concurrency,
+            keep=self._keep,
+            close=close,
+        )
+
+    def _keep(self, record: EpisodeRecord) -> None:
+        self._folder.append(record)
+        self._played += 1
+        if record.outcome == "infrastructure_error":
+            self._failed += 1
+            self._first_error = self._first_error or record.error
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._progress is None:
+            return
+        cost = self._models.in_all.cost_usd if self._models else None
+        self._progress(self._before + self._played, self._asked, "" if cost is None else f"{cost:.2f} USD")
+
+    def _summary(self, stopped: str | None) -> RunSummary:
+        models = self._models
+        return RunSummary(
+            self._folder.folder,
+            self._asked,
+            self._before,
+            self._played,
+            self._failed,
+            self._first_error,
+            stopped,
+            models.spent if models else None,
+            models.in_all if models else None,
+        )
+
+
+async def _nothing() -> None:
+    pass
+
+
+def _models(
+    task: Task,
+    agents: Sequence[str],
+    endpoints: Sequence[Endpoint | Sequence[Endpoint]],
+    max_cost: float | None,
+    egress: str,
+    jobs: int,
+    concurrency: int | None,
+    *,
+    made_outside: bool,
+) -> Models | None:
+    """The set-ups that the agents ask, None where there are none. Raises where arguments do not go together."""
+    if not agents:
+        given = {"endpoints": endpoints, "concurrency": concurrency, "max_cost": max_cost}
+        if unused := [name for name, value in given.items() if value not in ((), [], None)]:
+            raise InvalidArgumentError(
+                f"{' and '.join(unused)}: only agents ask models and play side by side, and no agent was named "
+                f"({AGENT}NAME); baselines take jobs."
+            )
+        return None
+    if jobs > 1:
+        raise InvalidArgumentError(
+            f"jobs is {jobs}: agents play in one process, many episodes at once; give concurrency, and run baselines "
+            "that need several processes in a call of their own."
+        )
+    if concurrency is not None and concurrency < 1:
+        raise InvalidArgumentError(f"concurrency is {concurrency}; at least 1 episode is in flight.")
+    if made_outside:
+        if endpoints:
+            raise InvalidArgumentError("endpoints are for wsigym's own agents; make_policy makes these.")
+        return None
+    if not endpoints:
+        raise InvalidArgumentError(
+            f"{agents[0]} asks a model, and no endpoint was given: name one (--endpoint NAME; `scripted` is built in "
+            "and needs no model), or give --base-url URL and --model NAME."
+        )
+    setups = [(each,) if isinstance(each, Endpoint) else tuple(each) for each in endpoints]
+    return Models(setups, task.environment, max_cost=max_cost, egress=egress)
 
 
 def _records(player: Player, todo: Sequence[EpisodeKey], jobs: int) -> Generator[EpisodeRecord, None, None]:

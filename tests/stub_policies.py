@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from wsigym.agents.records import AgentRecord
 from wsigym.envs.localization import extract_roi, finish_and_report
-from wsigym.envs.policy import Info, Observation, Policy, SeededPolicy
+from wsigym.envs.policy import Info, NoAnswer, Observation, Policy, SeededPolicy
+from wsigym.envs.views import ImageSource
 
 
 class Looker(SeededPolicy):
@@ -144,3 +146,76 @@ class Makes:
 
     def __call__(self, name: str) -> Policy:
         return self.kind(*self.arguments)
+
+
+class GivesUp(AsyncLooker):
+    """Looks `looks` times, and then has no answer."""
+
+    def __init__(self, outcome: str, looks: int) -> None:
+        self.outcome, self.looks = outcome, looks
+
+    def reset(self, observation: Observation, info: Info) -> None:
+        super().reset(observation, info)
+        self.left = self.looks
+
+    async def act(self, observation: Observation, info: Info) -> Any:
+        if self.left == 0:
+            raise NoAnswer(self.outcome, "half a pair \ud83d")  # type: ignore[arg-type]
+        self.left -= 1
+        return extract_roi([0.1, 0.1, 0.2, 0.2])
+
+
+class Hooked(AsyncLooker):
+    """Notes the order in which it is called, looks at the images that it may see, and tells of it in its record."""
+
+    def seed(self, seed: int) -> None:
+        super().seed(seed)
+        self.calls = ["seed"]
+
+    def begin(self, key: str) -> None:
+        self.calls.append(key)
+
+    def see_images(self, source: ImageSource) -> None:
+        self.calls.append("see_images")
+        self.source = source
+
+    def reset(self, observation: Observation, info: Info) -> None:
+        super().reset(observation, info)
+        self.calls.append("reset")
+
+    async def act(self, observation: Observation, info: Info) -> Any:
+        image = (await asyncio.to_thread(self.source.image, "overview", 64)).image
+        self.calls.append(f"{info['target']}: {image.min()} to {image.max()}")
+        return await super().act(observation, info)
+
+    def record(self) -> AgentRecord:
+        return AgentRecord(checkpoints=({"calls": self.calls},))
+
+
+class Waits(AsyncLooker):
+    """Takes its time before each action, and counts in `table` how many do so at once."""
+
+    def __init__(self, table: dict[str, int], seconds: float) -> None:
+        self.table, self.seconds = table, seconds
+
+    async def act(self, observation: Observation, info: Info) -> Any:
+        self.table["now"] = self.table.get("now", 0) + 1
+        self.table["most"] = max(self.table["now"], self.table.get("most", 0))
+        try:
+            await asyncio.sleep(self.seconds)
+        finally:
+            self.table["now"] -= 1
+        return await super().act(observation, info)
+
+
+class Stops(AsyncLooker):
+    """Raises `error` on one item while a file is there; on others it is slower than that."""
+
+    def __init__(self, flag: Path, error: Exception) -> None:
+        self.flag, self.error = flag, error
+
+    async def act(self, observation: Observation, info: Info) -> Any:
+        if "s1/40x" in info["query_id"] and self.flag.exists():
+            raise self.error
+        await asyncio.sleep(0.01)
+        return await super().act(observation, info)

@@ -120,11 +120,10 @@ class Localization:
             for step in steps
             if step.roi is not None and step.view_magnification is not None
         ]
-        final = steps[-1]
-        answered = outcome == "scored" and final.box is not None
+        final = steps[-1] if outcome == "scored" else None
         result = navigation(
             outcome,
-            Box.of(final.box) if answered and final.box else None,
+            Box.of(final.box) if final and final.box else None,
             looks,
             item.reference.boxes,
             item.question.search_box,
@@ -132,7 +131,7 @@ class Localization:
         )
         assert result.iou == info["iou"], "records and environment score alike"
         counts = {"rois_used": len(looks), "invalid_requests": sum(step.error is not None for step in steps)}
-        return Score(result.iou, asdict(result) | counts, _confidence(final.action) if answered else None)
+        return Score(result.iou, asdict(result) | counts, _confidence(final.action) if final else None)
 
 
 def _confidence(action: Any) -> float | None:

@@ -256,14 +256,14 @@ def test_an_episode_is_on_disk_before_it_is_reported(play: Play, tmp_path: Path,
         return (tmp_path / "run" / "episodes.jsonl").read_bytes().count(b"\n")
 
     told: list[tuple[int, int]] = []
-    play(jobs=jobs, progress=lambda done, asked: told.append((done, lines())))
+    play(jobs=jobs, progress=lambda done, asked, note: told.append((done, lines())))
     assert told == [(done, done) for done in range(ITEMS + 1)]
 
 
 def test_progress_counts_from_what_is_there_to_what_is_asked(play: Play) -> None:
     told: list[tuple[int, int]] = []
     play(subset="3")
-    play("looker", "second", subset="3", progress=lambda done, asked: told.append((done, asked)))
+    play("looker", "second", subset="3", progress=lambda done, asked, note: told.append((done, asked)))
     assert told == [(3, 6), (4, 6), (5, 6), (6, 6)]
 
 
