@@ -14,7 +14,7 @@ from wsigym.baselines import make_policy
 from wsigym.baselines.registry import EXPLORATION
 from wsigym.baselines.tile_calibration import Calibration, calibrate
 from wsigym.baselines.tile_policies import Adaptive
-from wsigym.baselines.tile_scorers import StainDensity
+from wsigym.baselines.tile_scorers import OracleScores, StainDensity
 from wsigym.cohorts import Cohort
 from wsigym.errors import InvalidArgumentError
 
@@ -79,6 +79,12 @@ def test_a_calibration_finds_its_scorer_from_any_folder_and_knows_it_again(
     net.unlink()
     with pytest.raises(InvalidArgumentError, match=r"a\.net, which cannot be read \(No such file.*put that"):
         make_policy("adaptive:../moved/calibrations/c.json", EXPLORATION)
+
+
+def test_an_oracle_can_be_calibrated(folder: Path) -> None:
+    """It sees each slide's reference; a perfect scorer's probabilities are 0 and 1."""
+    found = calibrate("oracle", OracleScores(), Cohort.load(folder), split=None, tile_px=TILE_PX)
+    assert found.probability(np.array([0.0, 0.9]), 40).tolist() == [0, 1]
 
 
 def test_a_calibration_that_is_none(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from shapely import Polygon, box
 from tumour_builder import TILE_PX, TUMOUR_BOXES, build_tumour_cohort, write_regions, write_tumour_slide
 
 import wsigym  # noqa: F401  # registers the ids
+from wsigym.baselines import make_policy
+from wsigym.baselines.registry import EXPLORATION
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.exploration import exploration_references
 from wsigym.cohorts.tiles import Tile, TileGrid
@@ -277,6 +279,64 @@ def test_free_observation_and_budget(folder: Path) -> None:
         assert over
         assert info["outcome"] == "scored"
         assert len(info["viewed"]) == 28
+
+
+def test_a_reset_may_say_how_many_tiles_an_episode_may_view(folder: Path) -> None:
+    with make(folder, schedule="free", budget="loose") as env:
+        for tiles in (30, 0):
+            _, info = env.reset(options={"slide_id": "positive", "tiles": tiles})
+            assert info["tiles_allowed"] == tiles
+        assert info["tiles"] == ()
+        _, info = env.reset(options={"slide_id": "positive"})
+        assert info["tiles_allowed"] > 300  # the most that K=10,5,3 can view
+        for wrong in (-1, 1.5, True, "9"):
+            with pytest.raises(InvalidArgumentError, match=r"tiles is .* whole number"):
+                env.reset(options={"tiles": wrong})
+    with make(folder) as cascade, pytest.raises(UnknownNameError, match="Known: slide_id"):
+        cascade.reset(options={"tiles": 30})
+
+
+def test_what_a_cascade_views_is_counted_beside_the_episode(folder: Path) -> None:
+    """The count is that of the cascade played for itself, and the search that is under way does not notice."""
+    with make(folder) as cascade:
+        _, info = play(cascade, oracle(folder))
+        expected = len(info["viewed"])
+    with make(folder, schedule="free") as env, make(folder, schedule="free") as other:
+        policy = make_policy("oracle", EXPLORATION)
+        policy.see_reference(exploration_references(Cohort.load(folder))["positive"])
+        for each in (env, other):
+            each.reset(seed=0, options={"slide_id": "negative"})
+        assert env.viewed_in_cascade(policy, "positive", seed=0) == expected
+        assert (env.schedule, env.budget.label, other.budget.label) == ("free", "K=6,3,2", "K=6,3,2")
+        action = {"scores": np.full(16, 0.75, np.float32), "next": 3}
+        (one, *_, info), (same, *_, same_info) = env.step(action), other.step(action)
+        assert info == same_info
+        assert all((one[name] == same[name]).all() for name in one)
+    with make(folder, schedule="free", budget="tiles=9") as env, pytest.raises(InvalidArgumentError, match="no K"):
+        env.viewed_in_cascade(policy, "positive", seed=0)
+
+
+@pytest.mark.parametrize("budget", ["tight", "base", "loose", "tiles=300", "tiles=all"])
+def test_a_search_keeps_the_36_best_viewed(folder: Path, budget: str) -> None:
+    with make(folder, schedule="free", budget=budget) as env:
+        _, info = play_free(env, oracle(folder))
+    at_last = [tile.suspicion for tile in info["viewed"] if tile.level == 2]
+    kept = [tile.suspicion for tile in info["viewed"] if tile.level == 2 and tile.kept]
+    assert len(kept) == len(info["retained"][2]) == 36
+    assert sorted(at_last, reverse=True)[:36] == sorted(kept, reverse=True)
+
+
+def test_info_tells_what_was_scored(folder: Path) -> None:
+    with make(folder) as env:
+        _, info = env.reset(seed=0, options={"slide_id": "positive"})
+        assert info["scored"] == ()
+        shown = info["tiles"]
+        *_, info = env.step(np.full(16, np.nan))
+        assert info["scored"] == ()
+        scores = np.linspace(0.5, 0.75, 16)
+        *_, info = env.step(scores)
+        assert [(tile.magnification, tile.box) for tile in info["scored"]] == [(2.5, box) for box in shown]
+        assert [tile.suspicion for tile in info["scored"]] == scores[: len(shown)].tolist()
 
 
 # -- arguments and bad input -----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from shapely import box
 from tumour_builder import build_tumour_cohort, write_regions, write_tumour_slide
 
+from wsigym.baselines.tile_calibration import Calibration
 from wsigym.benchmarks.evipath.exploration import Exploration, tile_metrics
 from wsigym.benchmarks.evipath.exploration_table import exploration_curve, exploration_tables
 from wsigym.benchmarks.published_facts import published_facts
@@ -205,6 +206,17 @@ def test_what_a_slides_score_is_stands_over_its_column(played: Path) -> None:
         labels.append(next(column.label for column in table.columns if column.key == "score"))
         assert _value(table.rows[0]["score"]) == record_of(played, policies[0], "positive").score
     assert labels == ["mean rate, %", "rate at 40x, %", "mean rate, %\nsearches: rate at 40x, %"]
+
+
+def test_an_adaptive_search_is_held_against_its_own_scorer(folder: Path, tmp_path: Path) -> None:
+    """Its name says a file; the cascade that gave it its budget on every slide is that of its scorer."""
+    curves = {scale: ([0.5, 1.0], [0.0, 1.0]) for scale in ("2.5", "10", "40")}
+    Calibration("stain-density", curves, 0.0).save(tmp_path / "calibration.json")
+    adaptive = f"adaptive:{tmp_path / 'calibration.json'}"
+    policies = ["oracle", "stain-density", "random", adaptive]
+    run("evipath/exploration", policies=policies, out=tmp_path / "run", cohort=folder, env_arguments=SMALL)
+    searches = exploration_tables(load_run(tmp_path / "run").records, TableOptions())[1]
+    assert [(row["policy"], row["against"]) for row in searches.rows] == [(adaptive, "stain-density at K=6,3,2")]
 
 
 def test_ranking_is_free_of_the_cascade_where_all_is_kept(folder: Path, tmp_path: Path) -> None:
