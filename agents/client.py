@@ -97,8 +97,12 @@ class Client:
     """
 
     def __init__(self, endpoint: Endpoint, *, log: RequestLog | None = None, purse: Purse | None = None) -> None:
-        import openai
-
+        try:
+            import openai
+        except ModuleNotFoundError as error:
+            raise InvalidArgumentError(
+                f"a model endpoint needs {error.name}, which is not installed: pip install 'wsigym[agents]'."
+            ) from None
         if endpoint.base_url is None:
             raise InvalidArgumentError(
                 f"endpoint {endpoint.name!r} has no address outside a run: start one with `wsigym serve-scripted` and "
@@ -325,7 +329,7 @@ class Client:
                 self.endpoint, error.status_code, said, error.response.headers, images=images, tools=tools
             )
         if isinstance(error, openai.APIConnectionError):
-            cause = self._redacted(str(error.__cause__ or error))
+            cause = self._redacted(_cause_of(error))
             return TryError(
                 f"{self._where} cannot be reached: {cause}. Is the server running, and its address right?", again=True
             )
@@ -368,6 +372,17 @@ def _key_of(endpoint: Endpoint) -> str | None:
             "beyond ASCII in it."
         )
     return key
+
+
+def _cause_of(error: BaseException) -> str:
+    """The system's words at the bottom of what the layers between made of them."""
+    said = str(error)
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
+        said = str(error) or said
+        if isinstance(error, OSError) and error.errno:  # negative: of the resolver, which has words of its own
+            said = os.strerror(error.errno) if error.errno > 0 else error.strerror
+    return said
 
 
 def _packed(

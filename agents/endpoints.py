@@ -25,6 +25,7 @@ configuration folder for wsigym, where there is one.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -36,7 +37,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
@@ -85,6 +86,13 @@ def _checked_name(name: str) -> str:
     return name
 
 
+def _checked_temperature(value: object) -> object:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2
+    if not number and value != "server":
+        raise ValueError('is not a number from 0 to 2, nor "server", which sends none')
+    return value
+
+
 def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
     if taken := sorted(body.keys() & {"messages", "model", "n", "stream", "tools"}):
         raise ValueError(f"has {', '.join(taken)}, which the client itself decides")
@@ -127,7 +135,7 @@ class Endpoint(BaseModel):
     base_url: Annotated[str, AfterValidator(_checked_url)] | None = None
     model: str = Field(min_length=1)
     api_key_env: Annotated[str, AfterValidator(_checked_variable)] | None = None
-    temperature: Annotated[float, Field(ge=0, le=2)] | Literal["server"] = 0.0
+    temperature: Annotated[float | Literal["server"], BeforeValidator(_checked_temperature)] = 0.0
     max_tokens: int = Field(default=2048, ge=1)
     token_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False)
@@ -183,8 +191,8 @@ class _EndpointsFile(BaseModel):
     prices: tuple[_Price, ...] = ()
 
 
-def load_endpoint(name: str, *, file: str | Path | None = None, **overrides: Any) -> Endpoint:
-    """The endpoint of that name in the user's file, or `scripted`; `overrides` that are not None win.
+def load_endpoint(name: str, *, file: str | Path | None = None, overrides: Mapping[str, Any] | None = None) -> Endpoint:
+    """The endpoint of that name in the user's file, or `scripted`; `overrides`, where they are not None, win.
 
     Raises `UnknownNameError` for a name that is not there and `InvalidArgumentError` for a file that cannot be read, an
     unknown key or a value outside what is allowed; no message repeats a value that could be a key.
@@ -198,7 +206,9 @@ def load_endpoint(name: str, *, file: str | Path | None = None, **overrides: Any
     raise UnknownNameError(f"endpoint (in {path or 'no endpoints file'})", name, [SCRIPTED, *content.endpoints])
 
 
-def endpoint_at(base_url: str, model: str, *, file: str | Path | None = None, **overrides: Any) -> Endpoint:
+def endpoint_at(
+    base_url: str, model: str, *, file: str | Path | None = None, overrides: Mapping[str, Any] | None = None
+) -> Endpoint:
     """The endpoint of a base URL and a model's name, called after the last part of the model's name.
 
     The user's file adds its prices. Raises as `load_endpoint` does.
@@ -214,8 +224,10 @@ def endpoint_names(file: str | Path | None = None) -> list[str]:
     return [SCRIPTED, *_user_file(file)[1].endpoints]
 
 
-def _built(where: str, settings: dict[str, Any], content: _EndpointsFile, overrides: Mapping[str, Any]) -> Endpoint:
-    own = settings | {key: value for key, value in overrides.items() if value is not None}
+def _built(
+    where: str, settings: dict[str, Any], content: _EndpointsFile, overrides: Mapping[str, Any] | None
+) -> Endpoint:
+    own = settings | {key: value for key, value in (overrides or {}).items() if value is not None}
     endpoint = _validated(where, own)
     known: dict[str, Any] = {}
     for preset in _presets():
@@ -240,16 +252,17 @@ def _validated(where: str, settings: Mapping[str, Any]) -> Endpoint:
 
 def _first_problem(error: ValidationError, known: Sequence[str] | Mapping[str, Any]) -> str:
     """The first thing wrong, in words. Values are not repeated, but where a validator here chose to."""
-    problem = error.errors(include_input=False, include_url=False)[0]
-    key = str(problem["loc"][0]) if problem["loc"] else ""
-    place = ".".join(str(part) for part in problem["loc"] if not str(part).startswith("function-"))
+    problems = error.errors(include_input=False, include_url=False)
+    problem = min(problems, key=lambda each: each["type"] != "extra_forbidden")
+    place = ".".join(map(str, problem["loc"]))
     if problem["type"] == "extra_forbidden":
-        hint = NO_KEY_HERE if "key" in key or "token" in key else f"Known: {', '.join(known)}."
-        return f"unknown key {place!r}. {hint}"
+        near = difflib.get_close_matches(str(problem["loc"][-1]), list(known), n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(known)}."
+        return f"unknown key {place!r}. {NO_KEY_HERE if 'key' in place else meant.strip()}"
     if problem["type"] == "missing":
         return f"{place} is missing."
-    said = problem["msg"].removeprefix("Value error, ")
-    return f"{key} {said}." if problem["type"] == "value_error" else f"{place}: {said}."
+    said = problem["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"{place} {said}." if problem["type"] == "value_error" else f"{place}: {said}."
 
 
 def _last_part(model: str) -> str:
