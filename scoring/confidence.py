@@ -1,7 +1,8 @@
 """Does the stated confidence know which answers are right?
 
-Four views of pairs (confidence in 0..1, right or wrong): AUROC (does a right answer get more confidence than a wrong
-one), Brier score (Brier 1950: mean squared distance of confidence and truth), and the risk-coverage curve (Geifman
+Five views of pairs (confidence in 0..1, right or wrong): AUROC (does a right answer get more confidence than a wrong
+one), Brier score (Brier 1950: mean squared distance of confidence and truth), the expected calibration error (is the
+confidence the share of right answers; Naeini et al. 2015, in bins of equal mass), and the risk-coverage curve (Geifman
 and El-Yaniv 2017: the share of errors when only the most confident answers are kept) with the area under it and the
 accuracy at 80 % coverage. An answer without a confidence is counted and left out, never imputed.
 """
@@ -17,7 +18,19 @@ import numpy.typing as npt
 
 from wsigym.errors import InvalidArgumentError
 
-__all__ = ["COVERAGE", "ConfidenceReport", "auroc", "brier_score", "confidence_report", "risk_coverage"]
+__all__ = [
+    "BINS",
+    "COVERAGE",
+    "ConfidenceReport",
+    "auroc",
+    "brier_score",
+    "calibration_error",
+    "confidence_report",
+    "risk_coverage",
+]
+
+BINS = 10
+"""Bins of equal mass of the expected calibration error."""
 
 COVERAGE = 0.8
 """Share of the answers kept for `accuracy_at_coverage`."""
@@ -37,6 +50,7 @@ class ConfidenceReport:
     mean_confidence: float | None
     auroc: float | None
     brier: float | None
+    calibration_error: float | None
     risk_coverage_area: float | None
     accuracy_at_coverage: float | None
 
@@ -51,7 +65,7 @@ def confidence_report(confidences: Sequence[float | None], right: Sequence[bool]
     stated = [(confidence, hit) for confidence, hit in zip(confidences, right, strict=True) if confidence is not None]
     missing = len(right) - len(stated)
     if not stated:
-        return ConfidenceReport(0, missing, None, None, None, None, None, None)
+        return ConfidenceReport(0, missing, None, None, None, None, None, None, None)
     values = np.array([confidence for confidence, _ in stated], dtype=np.float64)
     hits = np.array([hit for _, hit in stated], dtype=bool)
     risks = risk_coverage(values, hits)
@@ -63,6 +77,7 @@ def confidence_report(confidences: Sequence[float | None], right: Sequence[bool]
         mean_confidence=float(values.mean()),
         auroc=auroc(values, hits),
         brier=brier_score(values, hits),
+        calibration_error=calibration_error(values, hits),
         risk_coverage_area=float(risks.mean()),
         accuracy_at_coverage=1 - float(risks[kept - 1]),
     )
@@ -82,6 +97,26 @@ def brier_score(confidences: npt.NDArray[np.float64], right: npt.NDArray[np.bool
     """Mean of (confidence - truth) squared, in 0..1, lower is better; None without answers."""
     _check(confidences, right)
     return float(np.mean((confidences - right) ** 2)) if len(right) else None
+
+
+def calibration_error(
+    confidences: npt.NDArray[np.float64], right: npt.NDArray[np.bool_], bins: int = BINS
+) -> float | None:
+    """Mean over bins of |mean confidence - share of right answers|, in 0..1, lower is better; None without answers.
+
+    The bins have equal mass: the answers sorted by confidence, cut into `bins` parts whose sizes differ by at most
+    one, weighted by their size; no more bins than answers. Answers of equal confidence count with their mean truth, so
+    that their order changes nothing. Of few answers it is biased upwards: compare it at equal n. A guesser who states
+    the chance level has 0.
+    """
+    _check(confidences, right)
+    if not len(right):
+        return None
+    _, place = np.unique(confidences, return_inverse=True)
+    share = np.bincount(place, weights=right) / np.bincount(place)
+    gaps = np.sort(confidences) - share[np.sort(place)]
+    parts = np.array_split(gaps, min(bins, len(gaps)))
+    return float(sum(abs(part.sum()) for part in parts) / len(gaps))
 
 
 def risk_coverage(confidences: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:

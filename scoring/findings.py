@@ -38,11 +38,9 @@ def right_statements(
 
 def statement_accuracy(right: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
     """Each item's share of statements told right, (items,) in 0..1; its mean is the paper's statement accuracy."""
-    shares: npt.NDArray[np.float64] = right.mean(axis=1)
-    return shares
+    return np.asarray(right.mean(axis=1), dtype=np.float64)
 
 
 def item_accuracy(right: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Whether all statements of each item were told right, (items,); its mean is the paper's item accuracy."""
-    whole: npt.NDArray[np.bool_] = right.all(axis=1)
-    return whole
+    return np.asarray(right.all(axis=1), dtype=np.bool_)

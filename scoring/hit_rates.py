@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from .intervals import MIN_UNITS, Estimate, unit_weights
+from .intervals import Estimate, statistic_estimate
 
 __all__ = [
     "LevelCounts",
@@ -158,18 +158,8 @@ def micro_rate(parts: Sequence[float], wholes: Sequence[float], units: Sequence[
     `units` of the estimate count the slides with a whole, and their patients.
     """
     rows = [(unit, part, whole) for unit, part, whole in zip(units, parts, wholes, strict=True) if whole]
-    names = sorted({unit for unit, _, _ in rows}, key=repr)
-    sums = np.zeros((len(names), 2))
-    for unit, part, whole in rows:
-        sums[names.index(unit)] += part, whole
-    part, whole = sums.sum(axis=0)
-    if not rows:
-        return Estimate(None, None, None, 0, 0)
-    if len(names) < MIN_UNITS:
-        return Estimate(float(part / whole), None, None, len(rows), len(names))
-    totals = np.concatenate([weights @ sums for weights in unit_weights(len(names))])
-    low, high = np.quantile(totals[:, 0] / totals[:, 1], (0.025, 0.975))
-    return Estimate(float(part / whole), float(low), float(high), len(rows), len(names))
+    sums = np.array([(part, whole) for _, part, whole in rows], dtype=np.float64).reshape(-1, 2)
+    return statistic_estimate(sums, [unit for unit, _, _ in rows], lambda totals: totals[:, 0] / totals[:, 1])
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -11,7 +11,7 @@ Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 13.3 (pe
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,7 +20,18 @@ import numpy.typing as npt
 
 from wsigym.errors import InvalidArgumentError
 
-__all__ = ["DRAWS", "FEW_UNITS", "MIN_UNITS", "SEED", "Estimate", "mean_estimate", "paired_difference", "unit_weights"]
+__all__ = [
+    "DRAWS",
+    "FEW_UNITS",
+    "MIN_UNITS",
+    "SEED",
+    "Estimate",
+    "group_estimates",
+    "mean_estimate",
+    "paired_difference",
+    "statistic_estimate",
+    "unit_weights",
+]
 
 DRAWS = 2000
 """Bootstrap draws of every interval."""
@@ -71,22 +82,78 @@ def mean_estimate(
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or len(numbers) != len(units):
         raise InvalidArgumentError(f"{numbers.shape} values and {len(units)} units; each value needs its unit.")
-    if not np.isfinite(numbers).all():
+    return statistic_estimate(np.stack([numbers, np.ones_like(numbers)], axis=1), units, _ratio, seed=seed)
+
+
+def _ratio(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    ratios: npt.NDArray[np.float64] = sums[:, 0] / sums[:, 1]
+    return ratios
+
+
+def statistic_estimate(
+    rows: npt.NDArray[np.floating] | npt.NDArray[np.bool_],
+    units: Sequence[Hashable],
+    statistic: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
+    *,
+    seed: int = SEED,
+) -> Estimate:
+    """A statistic of sums, such as a ratio or the F1 of counts, with its 95 % percentile interval.
+
+    `rows` (n, k) are summed over the rows of the drawn units; `statistic` turns sums (draws, k) into values (draws,),
+    NaN where undefined, and is called once for all draws. Undefined draws are left out; an undefined statistic has no
+    value. Units, draws, order, errors as in `mean_estimate`.
+    """
+    if rows.ndim != 2 or len(rows) != len(units):
+        raise InvalidArgumentError(f"{rows.shape} rows and {len(units)} units; each row needs its unit.")
+    if not np.isfinite(rows).all():
         raise InvalidArgumentError("a value is not finite; leave missing values out before averaging.")
-    if not len(numbers):
+    if not len(rows):
         return Estimate(None, None, None, 0, 0)
     places = {unit: place for place, unit in enumerate(sorted(set(units), key=repr))}
     place = np.fromiter((places[unit] for unit in units), dtype=np.intp, count=len(units))
-    # Sorted within each unit, so that the sums' last bits don't depend on the order of the values either.
-    order = np.lexsort((numbers, place))
-    sums = np.bincount(place[order], weights=numbers[order])
-    counts = np.bincount(place).astype(np.float64)
-    value = float(sums.sum() / counts.sum())
-    if len(places) < MIN_UNITS:
-        return Estimate(value, None, None, len(numbers), len(places))
-    totals = np.concatenate([weights @ np.stack([sums, counts], axis=1) for weights in _weights(len(places), seed)])
-    low, high = np.quantile(totals[:, 0] / totals[:, 1], COVERAGE)
-    return Estimate(value, float(low), float(high), len(numbers), len(places))
+    # Sorted within each unit, so that the sums' last bits don't depend on the order of the rows either.
+    columns = np.asarray(rows, dtype=np.float64).T
+    order = np.lexsort((*columns[::-1], place))
+    sums = np.stack([np.bincount(place[order], weights=column[order]) for column in columns], axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
+        if not np.isfinite(value):
+            return Estimate(None, None, None, len(rows), len(places))
+        if len(places) < MIN_UNITS:
+            return Estimate(value, None, None, len(rows), len(places))
+        drawn = statistic(np.concatenate([weights @ sums for weights in _weights(len(places), seed)]))
+    low, high = np.quantile(drawn[np.isfinite(drawn)], COVERAGE)
+    return Estimate(value, float(low), float(high), len(rows), len(places))
+
+
+def group_estimates(
+    values: Sequence[float] | npt.NDArray[np.floating],
+    groups: Sequence[Hashable],
+    units: Sequence[Hashable],
+    *,
+    seed: int = SEED,
+) -> dict[Hashable, Estimate]:
+    """`mean_estimate` within each of the `groups` (n,), such as organs or magnifications, in sorted order.
+
+    A value whose group is None belongs to none, and is left out. A unit may have values in several groups.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    if not len(numbers) == len(groups) == len(units):
+        raise InvalidArgumentError(
+            f"{len(numbers)} values, {len(groups)} groups, {len(units)} units; each needs all three."
+        )
+    members: dict[Hashable, list[int]] = {}
+    for place, group in enumerate(groups):
+        if group is not None:
+            members.setdefault(group, []).append(place)
+    return {
+        group: mean_estimate(numbers[places], [units[place] for place in places], seed=seed)
+        for group, places in sorted(members.items(), key=lambda entry: _sortable(entry[0]))
+    }
+
+
+def _sortable(group: Hashable) -> tuple[bool, float, str]:
+    return (False, float(group), "") if isinstance(group, int | float) else (True, 0.0, str(group))
 
 
 def paired_difference(

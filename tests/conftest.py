@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cohort_builder import build_cohort
@@ -37,6 +40,20 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(HOW_TO_GET)
     return folder
+
+
+@pytest.fixture(scope="session")
+def published() -> Callable[[str], list[dict[str, Any]]]:
+    """The rows of one of the papers' tables by its file's name, each a dict by column."""
+    folder = SHARED / "spec" / "published"
+    if not folder.is_dir():
+        pytest.skip(HOW_TO_GET)
+
+    def rows(name: str) -> list[dict[str, Any]]:
+        table = json.loads((folder / f"{name}.json").read_text("utf-8"))
+        return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+
+    return rows
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsigym.errors import InvalidArgumentError
-from wsigym.scoring.chance import CHANCE_P, chance_p_value, is_at_chance
+from wsigym.scoring.chance import CHANCE_P, chance_adjusted, chance_p_value, is_at_chance
 
 
 def test_known_values() -> None:
@@ -54,3 +54,19 @@ def test_without_answers_it_is_undefined() -> None:
 def test_numbers_that_do_not_fit_are_refused(right: int, answers: int, chance: float) -> None:
     with pytest.raises(InvalidArgumentError):
         chance_p_value(right, answers, chance)
+
+
+def test_chance_adjusted() -> None:
+    assert chance_adjusted(1, 0.25) == 1
+    assert chance_adjusted(0.25, 0.25) == 0
+    assert chance_adjusted(0, 0.25) == pytest.approx(-1 / 3)
+    with pytest.raises(InvalidArgumentError, match="one option"):
+        chance_adjusted(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "chance", "published"),
+    [(45.6, 36.78, 14.0), (32.85, 23.48, 12.2), (33.0, 36.78, -6.0), (1.68, 33.16, -47.1)],
+)
+def test_chance_discounted_scores_of_braintrace(accuracy: float, chance: float, published: float) -> None:
+    assert 100 * chance_adjusted(accuracy / 100, chance / 100) == pytest.approx(published, abs=0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsigym.errors import InvalidArgumentError
-from wsigym.scoring.confidence import auroc, brier_score, confidence_report, risk_coverage
+from wsigym.scoring.confidence import auroc, brier_score, calibration_error, confidence_report, risk_coverage
 
 PAIRS = st.lists(st.tuples(st.sampled_from([0, 0.25, 0.5, 0.9, 1]), st.booleans()), min_size=1, max_size=30)
 
@@ -117,3 +118,26 @@ def test_lengths_must_agree() -> None:
         confidence_report([0.1], [])
     with pytest.raises(InvalidArgumentError, match="both are"):
         auroc(np.array([0.1, 0.2]), np.array([True]))
+
+
+def test_calibration_error_by_hand() -> None:
+    confidences, right = np.array([0.1, 0.2, 0.8, 0.9]), np.array([False, True, True, True])
+    # Two bins: |0.15 - 0.5| and |0.85 - 1|; one bin: |0.5 - 0.75|.
+    assert calibration_error(confidences, right, bins=2) == pytest.approx((0.35 + 0.15) / 2)
+    assert calibration_error(confidences, right, bins=1) == pytest.approx(0.25)
+    assert calibration_error(confidences, right) == pytest.approx((0.1 + 0.8 + 0.2 + 0.1) / 4)
+    assert calibration_error(np.zeros(0), np.zeros(0, bool)) is None
+
+
+def test_who_states_the_chance_level_is_calibrated() -> None:
+    assert calibration_error(np.full(40, 0.25), np.arange(40) % 4 == 0) == pytest.approx(0)
+    assert calibration_error(np.ones(10), np.zeros(10, bool)) == 1
+
+
+@given(PAIRS, st.randoms())
+def test_calibration_error_does_not_depend_on_the_order(pairs: list[tuple[float, bool]], random: Random) -> None:
+    shuffled = random.sample(pairs, len(pairs))
+    error = calibration_error(*arrays(pairs), bins=3)
+    assert error == pytest.approx(calibration_error(*arrays(shuffled), bins=3))
+    assert error is not None
+    assert 0 <= error <= 1

@@ -15,8 +15,10 @@ from wsigym.scoring.intervals import (
     MIN_UNITS,
     SEED,
     Estimate,
+    group_estimates,
     mean_estimate,
     paired_difference,
+    statistic_estimate,
     unit_weights,
 )
 
@@ -154,3 +156,50 @@ def test_twenty_thousand_units_take_under_five_seconds() -> None:
     start = time.perf_counter()
     mean_estimate(values, list(range(20_000)))
     assert time.perf_counter() - start < 5
+
+
+def test_a_statistic_of_sums_is_bootstrapped_as_its_loop() -> None:
+    rng = np.random.default_rng(2)
+    rows, names = rng.random((30, 3)), [f"p{i // 3}" for i in range(30)]
+
+    def statistic(sums: np.ndarray) -> np.ndarray:
+        return sums[:, 0] * sums[:, 1] / sums[:, 2]
+
+    estimate = statistic_estimate(rows, names, statistic)
+    units = sorted(set(names))
+    sums = np.array([rows[[name == unit for name in names]].sum(axis=0) for unit in units])
+    drawn = np.random.default_rng(SEED).integers(len(units), size=(DRAWS, len(units)))
+    looped = statistic(np.array([sums[row].sum(axis=0) for row in drawn]))
+    assert estimate.value == pytest.approx(statistic(rows.sum(axis=0, keepdims=True))[0])
+    assert (estimate.low, estimate.high) == (
+        pytest.approx(np.quantile(looped, 0.025)),
+        pytest.approx(np.quantile(looped, 0.975)),
+    )
+
+
+def test_draws_where_a_statistic_is_undefined_are_left_out() -> None:
+    rows = np.array([[1.0, 1.0], *[[0.0, 0.0]] * 5])
+    estimate = statistic_estimate(rows, list(range(6)), lambda sums: sums[:, 0] / sums[:, 1])
+    assert (estimate.value, estimate.low, estimate.high) == (1, 1, 1)
+    assert statistic_estimate(rows[1:], list(range(5)), lambda sums: sums[:, 0] / sums[:, 1]).value is None
+
+
+def test_groups_are_means_of_their_own_in_sorted_order() -> None:
+    values, groups, units = [1, 0, 1, 1, 0], ["lung", 40, 2.5, "lung", None], list("abcde")
+    result = group_estimates(values, groups, units)
+    assert list(result) == [2.5, 40, "lung"]
+    assert result["lung"] == mean_estimate([1, 1], ["a", "d"])
+    with pytest.raises(InvalidArgumentError, match="3 units"):
+        group_estimates([1, 2], ["a", "b"], ["c", "d", "e"])
+
+
+def test_twenty_thousand_items_take_seconds() -> None:
+    rng = np.random.default_rng(0)
+    values = (rng.random(20_000) < 0.4).astype(float)
+    began = time.process_time()
+    estimate = mean_estimate(values, [f"case {place}" for place in range(20_000)])
+    # About 1 s.
+    assert time.process_time() - began < 5
+    assert estimate.high is not None
+    assert estimate.low is not None
+    assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * (0.24 / 20_000) ** 0.5, rel=0.06)
