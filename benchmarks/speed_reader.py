@@ -3,18 +3,19 @@
 The usual way is OpenSlide's `read_region` at the best level and Pillow's `resize`. The decode limit is libjpeg-turbo
 decoding the tiles that a read touches, shrunk as the read has them shrunk, already in memory, and nothing else. Regions
 at random are read without the tile cache, which would come to hold whole levels and be what is measured; OpenSlide
-keeps its own.
+keeps its own. Each round has regions of its own, the same for all, so that no cache holds them from the last round.
 """
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,10 @@ from PIL import Image
 
 from wsigym.slides import Box, Slide, cache_info, open_slide, set_cache_size
 from wsigym.slides.backends import tiles
-from wsigym.slides.backends._jpeg import JpegKind, decode
+from wsigym.slides.backends._jpeg import OFF_ALIGNMENT, JpegKind, decode
 
 from .speed_slides import SpeedSlide, speed_slide, speed_slides
-from .speed_timing import Ratio, interleaved, ratio
+from .speed_timing import Ratio, Seconds, interleaved, ratio
 
 __all__ = ["ReaderSizes", "Row", "bench_reader", "navigation"]
 
@@ -40,6 +41,9 @@ NAVIGATION_CACHE = 256 * 2**20
 NAVIGATION_PX = 224
 THINKING_S = 0.005
 """What a quick policy takes between two reads, in which prefetching may work."""
+
+WARMING = 4
+"""The round that warms up does a fourth of another's work."""
 
 DOWNSAMPLES = (1, 2, 4, 8, 16)
 
@@ -53,18 +57,26 @@ TARGET_NAVIGATION, TARGET_OPEN = 20.0, 3.0
 
 @dataclass(frozen=True, slots=True)
 class ReaderSizes:
-    """How much is measured: slides, their side, regions a pattern by output px, steps, repeats, reads a process."""
+    """How much is measured: slides, their side, regions a round by output px, steps, repeats, reads a process.
+
+    The first slide is the one with targets; `others` is the share of its regions that are read of the others.
+    """
 
     slides: int = 4
     side_px: int = 24_000
-    regions: tuple[tuple[int, int], ...] = ((224, 60), (1024, 8))
+    regions: tuple[tuple[int, int], ...] = ((224, 30), (1024, 4))
     steps: int = 400
     repeats: int = 5
     process_reads: int = 1000
+    others: float = 0.35
 
     @classmethod
     def quick(cls) -> ReaderSizes:
         return cls(1, 2048, ((224, 4),), 20, 2, 20)
+
+    def of_others(self) -> ReaderSizes:
+        regions = tuple((px, max(1, round(count * self.others))) for px, count in self.regions)
+        return replace(self, regions=regions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,43 +104,64 @@ class Row:
 def bench_reader(
     sizes: ReaderSizes, folder: Path | None = None, progress: Callable[[int, int], None] | None = None
 ) -> list[Row]:
-    """Make the slides where they are not there yet, measure everything, and return a row for each pattern and slide."""
-    slides = speed_slides(sizes.side_px)[: sizes.slides]
-    paths = [speed_slide(slide, folder) for slide in slides]
+    """Make the slides where they are not there yet, measure everything, and return a row for each pattern and slide.
+
+    `progress` is told how many of the rows are done, of how many.
+    """
     before = cache_info().max_bytes
     rows: list[Row] = []
-    try:
-        for number, (slide, path) in enumerate(zip(slides, paths, strict=True)):
-            rows += _bench_slide(slide, path, sizes, first=number == 0)
+    with ExitStack() as stack:
+        stack.callback(set_cache_size, before)
+        measurements: list[Callable[[], Row]] = []
+        for number, slide in enumerate(speed_slides(sizes.side_px)[: sizes.slides]):
+            measurements += _measurements(stack, slide, folder, sizes, first=number == 0)
+        for measure in measurements:
+            rows.append(measure())
             if progress is not None:
-                progress(number + 1, len(slides))
-    finally:
-        set_cache_size(before)
+                progress(len(rows), len(measurements))
     return rows
 
 
-def _bench_slide(slide: SpeedSlide, path: Path, sizes: ReaderSizes, *, first: bool) -> Iterator[Row]:
-    with closing(_Contestants(path)) as contestants:
-        for px, count in sizes.regions:
-            for downsample in DOWNSAMPLES:
-                if px * downsample <= slide.side_px:
-                    boxes = _random_boxes(slide.side_px, px * downsample, count)
-                    target = TARGETS.get((px, downsample)) if first else None
-                    yield contestants.random(slide.label, boxes, px, downsample, sizes.repeats, target)
-        yield contestants.navigation(slide, sizes, TARGET_NAVIGATION if first else None)
-        if first:
-            yield contestants.opening(slide.label, path, sizes.repeats)
-            yield contestants.threads(slide, sizes)
-            yield from contestants.prefetching(slide, sizes)
-            yield from _processes(slide, path, sizes.process_reads)
+def _measurements(
+    stack: ExitStack, slide: SpeedSlide, folder: Path | None, sizes: ReaderSizes, *, first: bool
+) -> list[Callable[[], Row]]:
+    """What is measured on a slide, which is made and opened for the first of it, and closed with the stack."""
+    if not first:
+        sizes = sizes.of_others()
+
+    @functools.cache
+    def contestants() -> _Contestants:
+        return stack.enter_context(closing(_Contestants(slide, speed_slide(slide, folder), sizes)))
+
+    def random(px: int, downsample: int, count: int) -> Row:
+        return contestants().random(px, downsample, count, TARGETS.get((px, downsample)) if first else None)
+
+    patterns: list[Callable[[], Row]] = [
+        partial(random, px, downsample, count)
+        for px, count in sizes.regions
+        for downsample in DOWNSAMPLES
+        if px * downsample <= slide.side_px
+    ]
+    patterns.append(lambda: contestants().navigation(TARGET_NAVIGATION if first else None))
+    if first:
+        patterns += [
+            lambda: contestants().opening(),
+            lambda: contestants().threads(),
+            lambda: contestants().prefetching(0.0),
+            lambda: contestants().prefetching(THINKING_S),
+            lambda: contestants().processes("fork"),
+            lambda: contestants().processes("spawn"),
+        ]
+    return patterns
 
 
 class _Contestants:
     """The ways of reading one slide. Each takes a box and gives uint8 (px, px, 3)."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, slide: SpeedSlide, path: Path, sizes: ReaderSizes) -> None:
         from tiffslide import TiffSlide
 
+        self._label, self._side_px, self._path, self._sizes = slide.label, slide.side_px, path, sizes
         self.slide = open_slide(path, backend="tiles")
         self._openslide = openslide.OpenSlide(path)
         self._tiffslide = TiffSlide(path)
@@ -146,130 +179,113 @@ class _Contestants:
     def tiffslide(self, box: Box, px: int) -> npt.NDArray[np.uint8]:
         return _region(self._tiffslide, box, px)
 
-    def random(
-        self, slide: str, boxes: Sequence[Box], px: int, downsample: int, repeats: int, target: float | None
-    ) -> Row:
+    def random(self, px: int, downsample: int, count: int, target: float | None) -> Row:
+        rounds = _random_boxes(self._side_px, px * downsample, count, self._sizes.repeats)
         set_cache_size(0)
-        with _recorded_decodes() as decodes:
-            for box in boxes:
-                self.ours(box, px)
+        decodes = []
+        for boxes in rounds:
+            with _recorded_decodes() as found:
+                _each(self.ours, boxes, px)
+            decodes.append(found)
+        # Always the same memory, placed as the reader places it: what the decoder alone is quickest at.
+        largest = max(height * width for found in decodes for _, height, width in found)
+        memory = np.empty(OFF_ALIGNMENT + 3 * largest, np.uint8)[OFF_ALIGNMENT:]
 
-        def limit() -> None:
-            for stream, height, width in decodes:
-                simplejpeg.decode_jpeg(stream, "RGB", min_height=height, min_width=width)
+        def limit(number: int) -> None:
+            for stream, height, width in decodes[number]:
+                simplejpeg.decode_jpeg(stream, "RGB", min_height=height, min_width=width, buffer=memory)
 
         taken = interleaved(
             {
-                "ours": lambda: [self.ours(box, px) for box in boxes],
-                "usual": lambda: [self.usual(box, px) for box in boxes],
-                "tiffslide": lambda: [self.tiffslide(box, px) for box in boxes],
+                "ours": lambda number: _each(self.ours, rounds[number], px),
+                "usual": lambda number: _each(self.usual, rounds[number], px),
+                "tiffslide": lambda number: _each(self.tiffslide, rounds[number], px),
                 "limit": limit,
             },
-            repeats,
+            self._sizes.repeats,
         )
-        wall = {name: [seconds.wall for seconds in turns] for name, turns in taken.items()}
-        cpu = {name: [seconds.cpu for seconds in turns] for name, turns in taken.items()}
-        return Row(
-            slide,
-            f"random, {px} px, {40 / downsample:g}x",
-            float(np.median(wall["ours"])) / len(boxes) * 1e3,
-            ratio(wall["usual"], wall["ours"]),
-            ratio(cpu["usual"], cpu["ours"]),
-            ratio(wall["tiffslide"], wall["ours"]),
-            ratio(wall["limit"], wall["ours"]),
-            ratio(cpu["limit"], cpu["ours"]),
-            target,
-        )
+        return self._row(taken, f"random, {px} px, {40 / downsample:g}x", count, target)
 
-    def navigation(self, slide: SpeedSlide, sizes: ReaderSizes, target: float | None) -> Row:
-        boxes = navigation(slide.side_px, NAVIGATION_PX, sizes.steps, np.random.default_rng(SEED))
+    def navigation(self, target: float | None) -> Row:
+        boxes = navigation(self._side_px, NAVIGATION_PX, self._sizes.steps, np.random.default_rng(SEED))
 
-        def ours() -> None:
+        def walked(read: Callable[[Box, int], object], number: int) -> None:
             _empty_cache()
-            for box in boxes:
-                self.ours(box, NAVIGATION_PX)
+            _each(read, boxes if number else boxes[: len(boxes) // WARMING], NAVIGATION_PX)
 
-        taken = interleaved(
-            {
-                "ours": ours,
-                "usual": lambda: [self.usual(box, NAVIGATION_PX) for box in boxes],
-                "tiffslide": lambda: [self.tiffslide(box, NAVIGATION_PX) for box in boxes],
-            },
-            sizes.repeats,
+        ways = {"ours": self.ours, "usual": self.usual, "tiffslide": self.tiffslide}
+        taken = interleaved({name: partial(walked, read) for name, read in ways.items()}, self._sizes.repeats)
+        return self._row(taken, f"navigation, {NAVIGATION_PX} px", len(boxes), target)
+
+    def opening(self) -> Row:
+        count = 20
+
+        def ours(number: int) -> None:
+            for _ in range(count):
+                tiles.forget_indexes()
+                open_slide(self._path).close()
+
+        def usual(number: int) -> None:
+            for _ in range(count):
+                openslide.OpenSlide(self._path).close()
+
+        return self._row(
+            interleaved({"ours": ours, "usual": usual}, self._sizes.repeats), "open a slide", count, TARGET_OPEN
         )
+
+    def _row(self, taken: Mapping[str, Sequence[Seconds]], pattern: str, reads: int, target: float | None) -> Row:
         wall = {name: [seconds.wall for seconds in turns] for name, turns in taken.items()}
         cpu = {name: [seconds.cpu for seconds in turns] for name, turns in taken.items()}
+
+        def times(by: Mapping[str, Sequence[float]], name: str) -> Ratio | None:
+            return ratio(by[name], by["ours"]) if name in by else None
+
         return Row(
-            slide.label,
-            f"navigation, {NAVIGATION_PX} px",
-            float(np.median(wall["ours"])) / len(boxes) * 1e3,
-            ratio(wall["usual"], wall["ours"]),
-            ratio(cpu["usual"], cpu["ours"]),
-            ratio(wall["tiffslide"], wall["ours"]),
+            self._label,
+            pattern,
+            float(np.median(wall["ours"])) / reads * 1e3,
+            usual=times(wall, "usual"),
+            usual_cpu=times(cpu, "usual"),
+            tiffslide=times(wall, "tiffslide"),
+            limit_share=times(wall, "limit"),
+            limit_share_cpu=times(cpu, "limit"),
             target=target,
         )
 
-    def opening(self, slide: str, path: Path, repeats: int) -> Row:
-        count = 20
-
-        def ours() -> None:
-            for _ in range(count):
-                tiles.forget_indexes()
-                open_slide(path).close()
-
-        def usual() -> None:
-            for _ in range(count):
-                openslide.OpenSlide(path).close()
-
-        taken = interleaved({"ours": ours, "usual": usual}, repeats)
-        wall = {name: [seconds.wall for seconds in turns] for name, turns in taken.items()}
-        cpu = {name: [seconds.cpu for seconds in turns] for name, turns in taken.items()}
-        return Row(
-            slide,
-            "open a slide",
-            float(np.median(wall["ours"])) / count * 1e3,
-            ratio(wall["usual"], wall["ours"]),
-            ratio(cpu["usual"], cpu["ours"]),
-            target=TARGET_OPEN,
-        )
-
-    def threads(self, slide: SpeedSlide, sizes: ReaderSizes) -> Row:
-        px, count = sizes.regions[0]
-        boxes = _random_boxes(slide.side_px, px, 4 * count)
+    def threads(self) -> Row:
+        px, count = self._sizes.regions[0]
+        boxes = _random_boxes(self._side_px, px, 8 * count, 1)[1]
         set_cache_size(0)
         with ThreadPoolExecutor(2) as pool:
             taken = interleaved(
                 {
-                    "one": lambda: [self.ours(box, px) for box in boxes],
-                    "two": lambda: list(pool.map(lambda box: self.ours(box, px), boxes)),
+                    "one": lambda number: _each(self.ours, boxes, px),
+                    "two": lambda number: list(pool.map(lambda box: self.ours(box, px), boxes)),
                 },
-                sizes.repeats,
+                self._sizes.repeats,
             )
         one, two = ([seconds.wall for seconds in taken[name]] for name in ("one", "two"))
         note = f"two threads do {ratio(one, two)} times the reads of one"
-        return Row(slide.label, f"threads, random, {px} px, 40x", float(np.median(one)) / len(boxes) * 1e3, note=note)
+        return Row(self._label, f"threads, random, {px} px, 40x", float(np.median(one)) / len(boxes) * 1e3, note=note)
 
-    def prefetching(self, slide: SpeedSlide, sizes: ReaderSizes) -> Iterator[Row]:
+    def prefetching(self, thinking_s: float) -> Row:
         """What the reads of a navigation take, with and without reading the neighbours of each view beforehand."""
-        boxes = navigation(slide.side_px, NAVIGATION_PX, sizes.steps // 2, np.random.default_rng(SEED + 1))
-        for thinking_s in (0.0, THINKING_S):
-            without: list[float] = []
-            ahead: list[float] = []
+        boxes = navigation(self._side_px, NAVIGATION_PX, self._sizes.steps // 4, np.random.default_rng(SEED + 1))
+        reading: dict[bool, list[float]] = {False: [], True: []}
 
-            def walk(into: list[float], prefetch: bool, thinking_s: float = thinking_s) -> None:
-                into.append(self._walk(boxes, thinking_s, prefetch))
+        def walk(prefetch: bool, number: int) -> None:
+            part = boxes if number else boxes[: len(boxes) // WARMING]
+            reading[prefetch].append(self._walk(part, thinking_s, prefetch))
 
-            taken = interleaved(
-                {"without": partial(walk, without, False), "with": partial(walk, ahead, True)}, sizes.repeats
-            )
-            cpu = ratio([each.cpu for each in taken["with"]], [each.cpu for each in taken["without"]])
-            shares = ratio(ahead[1:], without[1:])
-            yield Row(
-                slide.label,
-                f"navigation, {thinking_s * 1e3:g} ms between reads",
-                float(np.median(without[1:])) / len(boxes) * 1e3,
-                note=f"prefetching the four neighbours: reads take {shares} of the time, CPU {cpu}",
-            )
+        taken = interleaved({"without": partial(walk, False), "with": partial(walk, True)}, self._sizes.repeats)
+        cpu = ratio([each.cpu for each in taken["with"]], [each.cpu for each in taken["without"]])
+        shares = ratio(reading[True][1:], reading[False][1:])
+        return Row(
+            self._label,
+            f"navigation, {thinking_s * 1e3:g} ms between reads",
+            float(np.median(reading[False][1:])) / len(boxes) * 1e3,
+            note=f"prefetching the four neighbours: reads take {shares} of the time, CPU {cpu}",
+        )
 
     def _walk(self, boxes: Sequence[Box], thinking_s: float, prefetch: bool) -> float:
         """Seconds that the reads of a walk take, of which prefetching takes some off and adds some."""
@@ -286,6 +302,20 @@ class _Contestants:
                 if thinking_s:
                     time.sleep(thinking_s)
         return reading
+
+    def processes(self, method: str) -> Row:
+        """Four processes that read the same boxes at once, each held against this one's pixels."""
+        set_cache_size(NAVIGATION_CACHE)
+        reads = self._sizes.process_reads
+        boxes = navigation(self._side_px, NAVIGATION_PX, reads, np.random.default_rng(SEED + 2))
+        expected = [_digest(self.slide, box) for box in boxes]
+        began = time.perf_counter()
+        with multiprocessing.get_context(method).Pool(4) as pool:
+            found = pool.starmap(_digests, [(self.slide, boxes)] * 4)
+        took = time.perf_counter() - began
+        wrong = sum(one != other for answer in found for one, other in zip(answer, expected, strict=True))
+        note = f"four processes ({method}), {reads:,} reads each: {wrong} wrong"
+        return Row(self._label, f"processes, {method}", took / (4 * reads) * 1e3, note=note)
 
 
 def navigation(side_px: int, px: int, steps: int, rng: np.random.Generator) -> list[Box]:
@@ -314,9 +344,19 @@ def _neighbours(box: Box) -> list[Box]:
     return [Box(box.x + dx, box.y + dy, box.width, box.height) for dx, dy in steps]
 
 
-def _random_boxes(side_px: int, box_px: int, count: int) -> list[Box]:
-    corners = np.random.default_rng(SEED + box_px).integers(0, side_px - box_px + 1, (count, 2))
-    return [Box(x, y, box_px, box_px) for x, y in corners.tolist()]
+def _random_boxes(side_px: int, box_px: int, count: int, repeats: int) -> list[list[Box]]:
+    """Boxes of each round, after a few of one that warms up."""
+    rng = np.random.default_rng(SEED + box_px)
+    counts = [max(1, count // WARMING), *[count] * repeats]
+    return [
+        [Box(x, y, box_px, box_px) for x, y in rng.integers(0, side_px - box_px + 1, (each, 2)).tolist()]
+        for each in counts
+    ]
+
+
+def _each(read: Callable[[Box, int], object], boxes: Sequence[Box], px: int) -> None:
+    for box in boxes:
+        read(box, px)
 
 
 def _region(slide: Any, box: Box, px: int) -> npt.NDArray[np.uint8]:
@@ -343,22 +383,6 @@ def _recorded_decodes() -> Iterator[list[tuple[bytes, int, int]]]:
 
     with patch.object(tiles, "decode", recording):
         yield found
-
-
-def _processes(slide: SpeedSlide, path: Path, reads: int) -> Iterator[Row]:
-    """Four processes that read the same boxes at once, each held against this one's pixels."""
-    set_cache_size(NAVIGATION_CACHE)
-    boxes = navigation(slide.side_px, NAVIGATION_PX, reads, np.random.default_rng(SEED + 2))
-    with open_slide(path, backend="tiles") as opened:
-        expected = [_digest(opened, box) for box in boxes]
-        for method in ("fork", "spawn"):
-            began = time.perf_counter()
-            with multiprocessing.get_context(method).Pool(4) as pool:
-                found = pool.starmap(_digests, [(opened, boxes)] * 4)
-            took = time.perf_counter() - began
-            wrong = sum(one != other for answer in found for one, other in zip(answer, expected, strict=True))
-            note = f"four processes ({method}), {reads:,} reads each: {wrong} wrong"
-            yield Row(slide.label, f"processes, {method}", took / (4 * reads) * 1e3, note=note)
 
 
 def _digests(slide: Slide, boxes: Sequence[Box]) -> list[int | str]:

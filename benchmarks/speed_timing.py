@@ -28,15 +28,18 @@ class Ratio(NamedTuple):
         return f"{self.median:.2f} ({self.low:.2f}-{self.high:.2f})"
 
 
-def interleaved(contestants: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, list[Seconds]]:
-    """Run every contestant once a round, in an order that rotates. One round before is not counted."""
+def interleaved(contestants: Mapping[str, Callable[[int], object]], repeats: int) -> dict[str, list[Seconds]]:
+    """Run every contestant once a round, in an order that rotates, with the round's number.
+
+    Rounds count from 1; one round before, number 0, warms up and is not counted.
+    """
     names = list(contestants)
     taken: dict[str, list[Seconds]] = {name: [] for name in names}
     for number in range(repeats + 1):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
             wall, cpu = time.perf_counter(), time.process_time()
-            contestants[name]()
+            contestants[name](number)
             seconds = Seconds(time.perf_counter() - wall, time.process_time() - cpu)
             if number:
                 taken[name].append(seconds)

@@ -50,7 +50,9 @@ def test_a_slide_takes_the_bytes_of_tissue(folder: Path) -> None:
 
 def test_every_pattern_is_measured(folder: Path) -> None:
     bound = cache_info().max_bytes
-    rows = bench_reader(ReaderSizes.quick(), folder)
+    told: list[tuple[int, int]] = []
+    rows = bench_reader(ReaderSizes.quick(), folder, lambda done, asked: told.append((done, asked)))
+    assert told == [(number + 1, len(rows)) for number in range(len(rows))]
     assert cache_info().max_bytes == bound
     patterns = {row.pattern for row in rows}
     assert {"random, 224 px, 40x", "random, 224 px, 5x", "navigation, 224 px", "open a slide"} <= patterns
@@ -92,8 +94,8 @@ def test_a_second_environment_takes_little_memory(tiny_cohort: Path) -> None:
 
 def test_contestants_take_turns() -> None:
     turns: list[str] = []
-    taken = interleaved({name: lambda name=name: turns.append(name) for name in "abc"}, 2)  # type: ignore[misc]
-    assert "".join(turns) == "abcbcacab"
+    taken = interleaved({name: lambda number, name=name: turns.append(f"{name}{number}") for name in "abc"}, 2)  # type: ignore[misc]
+    assert "".join(turns) == "a0b0c0b1c1a1c2a2b2"
     assert all(len(rounds) == 2 for rounds in taken.values())
 
 

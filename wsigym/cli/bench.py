@@ -40,7 +40,7 @@ def reader(folder: Folder = None, quick: Quick = False, as_json: AsJson = False)
     """Reading regions: against OpenSlide with Pillow, TiffSlide, and the JPEG decoder alone."""
     from wsigym.benchmarks.speed_reader import ReaderSizes, bench_reader
 
-    with progress_of("slides") as progress:
+    with progress_of("measurements") as progress:
         rows = bench_reader(ReaderSizes.quick() if quick else ReaderSizes(), folder, progress)
     if as_json:
         typer.echo(json.dumps([row.to_json() for row in rows], indent=1))
