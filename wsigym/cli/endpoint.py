@@ -60,7 +60,9 @@ def _setting(text: str) -> tuple[str, Any]:
     """`key=value`; the value is TOML, or else plain text."""
     key, mark, value = text.partition("=")
     if not mark or not key.strip().isidentifier():
-        raise InvalidArgumentError(f"--set takes KEY=VALUE, such as temperature=0.7; {key.strip()!r} was given.")
+        raise InvalidArgumentError(
+            "--set takes KEY=VALUE, such as temperature=0.7; what was given is not of this form."
+        )
     try:
         return key.strip(), tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
