@@ -116,4 +116,4 @@ def test_names_and_their_arguments() -> None:
         make_policy("search-centre", EXPLORATION)
     assert chooses_next("beam:oracle")
     assert not chooses_next("oracle")
-    assert set(POLICIES) == {"wsigym/Localization-v0", "wsigym/Exploration-v0"}
+    assert set(POLICIES) >= {"wsigym/Localization-v0", "wsigym/Exploration-v0"}
