@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from wsigym.agents.records import AgentRecord, Disclosure, RequestRecord
 from wsigym.benchmarks.records import EpisodeRecord
 from wsigym.benchmarks.run_folder import CohortStamp, ItemsStamp, Run, RunConfig
 
@@ -42,6 +43,37 @@ def record(score: float | None, **fields: Any) -> EpisodeRecord:
         "commit": None,
     }
     return EpisodeRecord(**(given | fields))
+
+
+def request(**fields: Any) -> RequestRecord:
+    """A request to endpoint `e` of 100 tokens in, 10 out, 1 s and 0.01 USD, unless given."""
+    given: dict[str, Any] = {
+        "endpoint": "e",
+        "turn": 0,
+        "sha256": "0" * 64,
+        "tokens_in": 100,
+        "tokens_out": 10,
+        "seconds": 1.0,
+        "cost_usd": 0.01,
+        "image_count": 1,
+        "image_bytes": 1_000_000,
+        "finish_reason": "stop",
+    }
+    return RequestRecord(**(given | fields))
+
+
+def agent_record(score: float | None, *requests: RequestRecord, **fields: Any) -> EpisodeRecord:
+    """An episode of `agent:localizer` with these requests. `places`, by default all local, and the tissue `shares` shown
+    are by endpoint."""
+    names = dict.fromkeys(each.endpoint for each in requests)
+    places = fields.pop("places", dict.fromkeys(names, "local"))
+    shares = fields.pop("shares", {name: {"2.5": 0.5} for name in names})
+    agent = AgentRecord(
+        requests=requests,
+        endpoints=places,
+        disclosure={name: Disclosure(metadata=("target",), tissue_share=share) for name, share in shares.items()},
+    )
+    return record(score, **({"policy": "agent:localizer", "endpoint": "+".join(places), "agent": agent} | fields))
 
 
 def patients(scores: Sequence[float | None], **fields: Any) -> list[EpisodeRecord]:

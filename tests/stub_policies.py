@@ -165,6 +165,22 @@ class GivesUp(AsyncLooker):
         return extract_roi([0.1, 0.1, 0.2, 0.2])
 
 
+class ScoresThenGivesUp(Looker):
+    """Says Yes to every tile of `pages` pages, and then refuses."""
+
+    def __init__(self, pages: int) -> None:
+        self.pages = pages
+
+    def reset(self, observation: Observation, info: Info) -> None:
+        self.left = self.pages
+
+    async def act(self, observation: Observation, info: Info) -> Any:
+        if self.left == 0:
+            raise NoAnswer("refused", "no")
+        self.left -= 1
+        return observation["tile_mask"].astype(np.float32)
+
+
 class Hooked(AsyncLooker):
     """Notes the order in which it is called, looks at the images that it may see, and tells of it in its record."""
 

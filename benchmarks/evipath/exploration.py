@@ -3,7 +3,8 @@
 An item is a slide. Budgets are those of `wsigym.envs.tile_budgets`: K for policies that score tiles, viewed tiles for
 those that choose what to open next. Asked for K=6,3,2 the latter get `tiles=6,3,2`: on each slide as many tiles as the
 cascade with these K views there with the same scorer and seed. To count them the cascade is played before the episode,
-which takes no time of it. Controls (`--blind`) get the budget of the policy that they are controls of.
+which takes no time of it. Controls (`--blind`) get the budget of the policy that they are controls of. The subset
+`efficiency` is five slides, stratified by organ, as the paper takes for seconds and USD a slide.
 
 Metrics, M being each magnification, such as 2.5x (see `wsigym.scoring.hit_rates`):
 
@@ -44,6 +45,7 @@ from wsigym.scoring.hit_rates import level_counts, losses, recall_at_k, tile_aur
 
 from ..records import StepRecord, TileRecord
 from ..task import Item, Score
+from .localization import EFFICIENCY_SLIDES, stratified
 
 __all__ = ["BENCHMARK_TILE_PX", "SMALL_TILE_PX", "Exploration", "tile_metrics"]
 
@@ -60,7 +62,7 @@ class Exploration:
     name = "evipath/exploration"
     environment = EXPLORATION
     summary = "score a slide's tiles from 2.5x to 40x and keep the best (EviPathBench task 3, mode B)"
-    subsets: Sequence[str] = ()
+    subsets = ("efficiency",)
     default_budget = TileBudget.of("base").label
     env_arguments: Mapping[str, Any] = {
         "target": TUMOUR,
@@ -126,7 +128,9 @@ class Exploration:
         ]
 
     def subset(self, name: str, items: Sequence[Item], cohort: Cohort, seed: int) -> list[Item]:
-        raise AssertionError("it has no subsets of its own")
+        assert name == "efficiency"
+        slides = stratified({item.item_id: str(item.groups["organ"] or "") for item in items}, EFFICIENCY_SLIDES, seed)
+        return [item for item in items if item.item_id in slides]
 
     def make_env(
         self, cohort: Cohort, split: str | None, budget: str, arguments: Mapping[str, Any]

@@ -1,7 +1,8 @@
 """`evipath/localization`: EviPathBench task 3, mode A. Find the described evidence inside a search box.
 
 The paper asks 50 slides, stratified by organ, three queries each; which three is not said. The subset `paper` takes
-one path a slide by lot, and asks its nodes. Metrics are those of `wsigym.scoring.navigation`, and:
+one path a slide by lot, and asks its nodes. The subset `efficiency` does so on five slides, on which the paper measures
+time and cost a slide. Metrics are those of `wsigym.scoring.navigation`, and:
 
     rois_used           answered looks
     invalid_requests    requests that were answered with an error
@@ -31,9 +32,12 @@ from ..actions import decoded
 from ..records import StepRecord
 from ..task import Item, Score, by_lot
 
-__all__ = ["PAPER_SLIDES", "Localization"]
+__all__ = ["EFFICIENCY_SLIDES", "PAPER_SLIDES", "Localization"]
 
 PAPER_SLIDES = 50
+
+EFFICIENCY_SLIDES = 5
+"""Slides on which the paper measures seconds and USD a slide."""
 
 
 class Localization:
@@ -42,7 +46,7 @@ class Localization:
     name = "evipath/localization"
     environment = LOCALIZATION
     summary = "find the described evidence at one magnification inside a search box (EviPathBench task 3, mode A)"
-    subsets = ("paper",)
+    subsets = ("paper", "efficiency")
     default_budget = "base"
     env_arguments: Mapping[str, Any] = {"view_px": 224, "overview_px": 256}
 
@@ -67,7 +71,7 @@ class Localization:
         return items
 
     def subset(self, name: str, items: Sequence[Item], cohort: Cohort, seed: int) -> list[Item]:
-        assert name == "paper"
+        count = {"paper": PAPER_SLIDES, "efficiency": EFFICIENCY_SLIDES}[name]
         asked_slides = {item.question.slide_id for item in items}
         paths: dict[str, list[DiagnosticPath]] = {}
         for path in cohort.paths:
@@ -75,12 +79,12 @@ class Localization:
                 paths.setdefault(path.slide_id, []).append(path)
         if not paths:
             raise InvalidArgumentError(
-                f"subset 'paper' asks one diagnostic path a slide, and cohort {cohort.name!r} has none for these "
+                f"subset {name!r} asks one diagnostic path a slide, and cohort {cohort.name!r} has none for these "
                 "slides; add paths.jsonl, or choose subset 'all' or a number."
             )
         organs = {slide_id: cohort.slide(slide_id).organ or "" for slide_id in paths}
         nodes = set()
-        for slide_id in stratified(organs, PAPER_SLIDES, seed):
+        for slide_id in stratified(organs, count, seed):
             path = min(paths[slide_id], key=lambda path: by_lot(seed, f"{path.slide_id}\0{path.path_id}"))
             nodes |= {(slide_id, node_id) for node_id in path.node_ids}
         return [

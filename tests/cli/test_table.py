@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from record_builder import patients, record, written_run
+from record_builder import agent_record, patients, record, request, written_run
 
 from wsigym.benchmarks.run_folder import ItemsStamp
 from wsigym.cli import main
@@ -80,6 +80,20 @@ def test_csv_is_one_table(call: Call, run_folder: Path) -> None:
     assert next(csv.DictReader(io.StringIO(printed)))["organ"] == "Lung"
 
 
+def test_what_agents_took_stands_below_and_is_a_table_of_its_own(call: Call, tmp_path: Path) -> None:
+    records = [agent_record(0.5, request(), patient=f"p{i}", slide=f"s{i}") for i in range(3)]
+    folder = written_run(tmp_path / "A", [*records, *patients([0.1, 0.2, 0.3])])
+    code, printed, _ = call(folder, "--deployment", "--json")
+    names = [table["name"] for table in json.loads(printed)["tables"]]
+    assert (code, names) == (0, ["localization", "cost", "deployment"])
+    code, printed, _ = call(folder, "--csv", "--cost")
+    (row,) = csv.DictReader(io.StringIO(printed))
+    assert (code, row["policy"], row["usd_total"], row["tokens_cached_mean"]) == (0, "agent:localizer", "0.03", "")
+    code, printed, _ = call(folder, "--deployment")
+    assert (code, "What the agents took" in printed, "Set-ups side by side" in printed) == (0, True, True)
+    assert max(map(len, printed.splitlines())) <= 120
+
+
 def test_two_runs_are_joined(call: Call, run_folder: Path, tmp_path: Path) -> None:
     other = written_run(tmp_path / "S", patients([0.9] * 6, policy="other"))
     code, printed, _ = call(run_folder, other, "--json")
@@ -113,6 +127,8 @@ def test_the_plot_is_a_png(call: Call, run_folder: Path, tmp_path: Path) -> None
         (["{run}", "--csv", "--json"], "--csv prints one table"),
         (["{run}", "--csv", "--causes", "--budgets"], "asked for beside --causes, --budgets"),
         (["{run}", "--plot", "{missing}/x.png"], "the picture cannot be written"),
+        (["{run}", "--cost"], "no agent played"),
+        (["{run}", "--deployment"], "no agent played"),
         (["{empty}"], "no episode has finished in"),
         (["{unknown}"], "unknown task 'evipath/other'"),
     ],

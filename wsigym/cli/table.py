@@ -30,6 +30,13 @@ def table(
     ] = False,
     budgets: Annotated[bool, typer.Option("--budgets", help="The budget curve: score against the budget.")] = False,
     published: Annotated[bool, typer.Option("--published", help="The paper's figures beside these.")] = False,
+    cost: Annotated[
+        bool, typer.Option("--cost", help="Tokens, USD and seconds of agents; shown by itself where agents played.")
+    ] = False,
+    deployment: Annotated[
+        bool,
+        typer.Option("--deployment", help="Local, hybrid and external set-ups: latency, price, and what left."),
+    ] = False,
     common: Annotated[
         bool, typer.Option("--common", help="Only items that every row has a score for; joins runs of different items.")
     ] = False,
@@ -40,6 +47,7 @@ def table(
     ] = False,
 ) -> None:
     """Tables of one or more runs of a task: scores with 95 % intervals, and what a larger budget brings."""
+    from wsigym.benchmarks.agent_tables import cost_table, deployment_table, has_agents
     from wsigym.benchmarks.reports import find_report
     from wsigym.benchmarks.rows import join_runs
     from wsigym.benchmarks.run_folder import load_run
@@ -48,7 +56,8 @@ def table(
     asked = [
         name
         for name, wanted in (
-            ("causes", causes), ("confidence", confidence), ("budgets", budgets), ("published", published)
+            ("causes", causes), ("confidence", confidence), ("budgets", budgets), ("published", published),
+            ("cost", cost), ("deployment", deployment),
         )
         if wanted
     ]  # fmt: skip
@@ -59,6 +68,10 @@ def table(
     records = join_runs(loaded, common=common)
     report = find_report(f"{records[0].suite}/{records[0].task}")
     tables = report.tables(records, TableOptions(by, causes, confidence, budgets, published))
+    if cost or has_agents(records):
+        tables.append(cost_table(records))
+    if deployment:
+        tables.append(deployment_table(records))
     if plot is not None:
         try:
             report.curve(records).save(plot, format="PNG")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from shapely import box
+from stub_policies import ScoresThenGivesUp
 from tumour_builder import build_tumour_cohort, write_regions, write_tumour_slide
 
 from wsigym.baselines.tile_calibration import Calibration
@@ -20,6 +21,7 @@ from wsigym.benchmarks.replay import episode_names, replay
 from wsigym.benchmarks.run_folder import load_run
 from wsigym.benchmarks.runner import run
 from wsigym.benchmarks.tables import TableOptions
+from wsigym.benchmarks.task import choose_items
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.exploration import ExplorationReference, exploration_references
 from wsigym.cohorts.tiles import TileGrid
@@ -317,3 +319,24 @@ def test_references_do_not_depend_on_the_order_of_regions(tmp_path: Path) -> Non
         found.append(exploration_references(Cohort.load(cohort))["s"].area)
     assert found[0].equals(found[1])
     assert found[0].area == 100 + 225 - 25 + 100
+
+
+def test_efficiency_is_measured_on_five_slides(tmp_path: Path) -> None:
+    slides = [{"slide_id": f"s{n}", "organ": "a" if n < 6 else "b"} for n in range(10)]
+    cohort = Cohort.load(build_tumour_cohort(tmp_path, slides))
+    chosen = choose_items(Exploration(), cohort, None, "efficiency")
+    assert [item.groups["organ"] for item in chosen] == ["a", "a", "a", "b", "b"]
+
+
+@pytest.mark.parametrize("pages", [0, 1])
+def test_a_slide_without_an_answer_counts_against_the_rates(folder: Path, tmp_path: Path, pages: int) -> None:
+    arguments = {"tile_px": 32, "page_size": 16}
+    give_up = {"make_policy": lambda name: ScoresThenGivesUp(pages), "policies": ["agent:scores"]}
+    run("evipath/exploration", cohort=folder, out=tmp_path / "run", env_arguments=arguments, **give_up)
+    for number, record in enumerate(load_run(tmp_path / "run").records):
+        assert (record.outcome, record.score, len(record.steps)) == ("refused", 0, pages)
+        positives = [record.metrics[f"positives_{scale}x"] for scale in ("2.5", "10", "40")]
+        assert all(positives) is (record.item == "positive")
+        assert [record.metrics[f"retained_{scale}x"] for scale in ("2.5", "10", "40")] == [0, 0, 0]
+        assert (record.metrics["tiles_viewed"] > 0) is (pages > 0)
+        assert replay(tmp_path / "run", number).differences == ()

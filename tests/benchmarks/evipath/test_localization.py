@@ -61,7 +61,7 @@ def test_the_paper_needs_paths(tmp_path: Path) -> None:
         ids(cohort, "paper")
 
 
-def test_the_paper_takes_fifty_slides_at_most(tmp_path: Path) -> None:
+def test_the_paper_takes_fifty_slides_at_most_and_five_for_efficiency(tmp_path: Path) -> None:
     slides = [{"slide_id": f"s{n}", "path": "s.svs", "organ": "a" if n < 45 else "b"} for n in range(60)]
     build_cohort(tmp_path, slides=[{"slide_id": "s"}])
     (tmp_path / "s.svs").rename(tmp_path / "kept.svs")
@@ -70,6 +70,8 @@ def test_the_paper_takes_fifty_slides_at_most(tmp_path: Path) -> None:
     cohort = Cohort.load(tmp_path)
     chosen = choose_items(TASK, cohort, None, "paper")
     assert Counter(item.groups["organ"] for item in chosen) == {"a": 38, "b": 12}
+    few = choose_items(TASK, cohort, None, "efficiency")
+    assert Counter(item.groups["organ"] for item in few) == {"a": 4, "b": 1}
 
 
 PATH = {"path_id": "p", "node_ids": ["a"], "diagnosis": "carcinoma"}
