@@ -166,8 +166,8 @@ def _reader(tiles: int, heard: dict[int, TileAnswer]) -> Callable[[Answer], None
         missing = [str(number) for number in range(1, tiles + 1) if number not in heard]
         if missing:
             raise ParseError(
-                f"tiles {', '.join(missing)} have no answer that can be read; give an object with tile, answer and score "
-                "for each of them."
+                f"tiles {', '.join(missing)} have no answer that can be read; give an object with tile, answer and "
+                "score for each of them."
             )
 
     return read

@@ -14,6 +14,7 @@
     |-- InvalidArgumentError         a value outside what is allowed
     |-- EpisodeOverError             step() after the episode ended, or before reset()
     |-- ConformanceError             an environment breaks rules of wsigym.envs.conformance; carries each
+    |-- ParseError                   a model's text that cannot be read; agents answer it
     |-- BuildError                   a synthetic slide could not be made
     |-- EndpointError                a model's server gives no usable answer
     |-- EgressError                  pixels would leave for a place that --egress forbids
@@ -47,6 +48,7 @@ __all__ = [
     "Fault",
     "InvalidArgumentError",
     "MissingResolutionError",
+    "ParseError",
     "RunError",
     "RunWriteError",
     "SlideError",
@@ -174,6 +176,10 @@ class ConformanceError(WsigymError):
 
     def __reduce__(self) -> tuple[type[ConformanceError], tuple[str, dict[str, str]]]:
         return type(self), (self.env_id, self.broken)
+
+
+class ParseError(WsigymError):
+    """A model's text does not hold what was asked for. The message is told to the model, and says what to write."""
 
 
 class BuildError(WsigymError):
