@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from wsigym.errors import SlideOpenError, UnknownNameError, WsigymWarning
 
-from .backends import BACKENDS, backend_class
+from .backends import BACKENDS, Backend, backend_class
 from .backends._tiff import check_tiff_file, is_tiled_tiff
 from .files import file_state
 from .resolution import checked_mpp, disagreement, resolution_from
@@ -32,8 +32,8 @@ def open_slide(
 
     `backend="auto"` takes wsigym's own fast reader ("tiles") for local SVS and plain TIFF files of 8-bit JPEG tiles,
     OpenSlide for the other local files that it recognises, TiffSlide for URLs and for tiled TIFF files that OpenSlide
-    does not recognise, and Pillow for flat images when `mpp` is given. "tiles", "openslide", "tiffslide" and "image"
-    insist on one. `slide.backend` says which it is.
+    does not open (such as JPEG 2000 under compression 34712), and Pillow for flat images when `mpp` is given. "tiles",
+    "openslide", "tiffslide" and "image" insist on one. `slide.backend` says which it is.
 
     `on_bad_tile` says what becomes of a damaged tile: "raise" (`BadTileError`) or "background", in which case
     `slide.bad_tiles` counts them.
@@ -47,8 +47,11 @@ def open_slide(
         raise UnknownNameError("on_bad_tile", str(on_bad_tile), ON_BAD_TILE)
     location = _locate(os.fspath(path_or_url))
     state = file_state(location)
-    name = _choose(location, given_mpp) if backend == "auto" else _insist(location, backend)
-    opened = backend_class(name)(location)
+    if backend == "auto":
+        name, opened = _open_first(location, given_mpp)
+    else:
+        name = _insist(location, backend)
+        opened = backend_class(name)(location)
     resolution = resolution_from(opened.properties, given_mpp)
     if (warning := disagreement(resolution)) is not None:
         warnings.warn(f"{location}: {warning}", WsigymWarning, stacklevel=2)
@@ -79,13 +82,22 @@ def _is_url(text: str) -> bool:
     return "://" in text and not text.startswith("file://")
 
 
-def _choose(location: str, given_mpp: float | None) -> str:
-    name = next((name for name in BACKENDS if backend_class(name).recognises(location)), None)
-    if name is None:
-        raise _not_a_slide(location, "no backend knows its format")
-    if name == "image" and given_mpp is None:
-        raise _flat(location)
-    return name
+def _open_first(location: str, given_mpp: float | None) -> tuple[str, Backend]:
+    """The first backend that recognises the file and opens it; if none does, what the first has to say."""
+    reason: SlideOpenError | None = None
+    for name in BACKENDS:
+        if not backend_class(name).recognises(location):
+            continue
+        if name == "image":
+            if reason is not None:
+                break  # it is a broken slide, not a flat image
+            if given_mpp is None:
+                raise _flat(location)
+        try:
+            return name, backend_class(name)(location)
+        except SlideOpenError as error:
+            reason = reason or error
+    raise reason or _not_a_slide(location, "no backend knows its format")
 
 
 def _insist(location: str, name: str) -> str:

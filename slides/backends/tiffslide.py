@@ -190,7 +190,19 @@ def _levels(tiff: tifffile.TiffFile, location: str) -> list[tifffile.TiffPage]:
             f"{location}: the backend 'tiffslide' reads one plain pyramid of tiles, as in SVS and generic TIFF files, "
             f"and this file holds something else. Open a local copy with backend='openslide'."
         )
+    if any(_is_unconverted(level) for level in levels):
+        raise UnsupportedSlideError(
+            f"{location}: its colours are YCbCr under compression {int(first.compression)}, which the backend "
+            f"'tiffslide' would show as if they were RGB. Open a local copy with backend='openslide', or convert it."
+        )
     return levels
+
+
+def _is_unconverted(page: tifffile.TiffPage) -> bool:
+    """Whether tifffile leaves the page's colours as YCbCr: it converts those of JPEG only."""
+    if page.compression == tifffile.COMPRESSION.APERIO_JP2000_YCBC:
+        return True
+    return page.photometric == tifffile.PHOTOMETRIC.YCBCR and page.compression != tifffile.COMPRESSION.JPEG
 
 
 def _alike(level: tifffile.TiffPage, first: tifffile.TiffPage) -> bool:

@@ -7,6 +7,7 @@ import time
 import warnings
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 import tifffile
@@ -209,6 +210,46 @@ def test_scanners_whose_layout_tifffile_does_not_know_are_left_to_openslide(tmp_
         assert tiff.is_philips
     with pytest.raises(UnsupportedSlideError, match="backend='openslide'"):
         open_slide(path, backend="tiffslide")
+
+
+@pytest.mark.parametrize(("compression", "tag"), [("jpeg2000", 34712), ("webp", 50001), ("lzma", 34925)])
+def test_what_openslide_recognises_but_does_not_open_is_tiffslides(tmp_path: Path, compression: str, tag: int) -> None:
+    path = write_slide(tmp_path / "other.tif", noise(128, 128), downsamples=(1, 4), compression=compression)
+    with tifffile.TiffFile(path) as tiff:
+        assert tiff.pages.first.compression == tag
+    with open_slide(path) as slide:
+        assert slide.backend == "tiffslide"
+        assert slide.level_dimensions == ((128, 128), (32, 32))
+        np.testing.assert_array_equal(slide.read(slide.box), noise(128, 128))
+    with pytest.raises(SlideOpenError, match=f"compression: {tag}"):
+        open_slide(path, backend="openslide")
+
+
+@pytest.mark.parametrize("mpp", [None, 0.25])
+def test_what_no_backend_opens_is_told_by_the_first(tmp_path: Path, mpp: float | None) -> None:
+    """A broken slide is not taken for a flat image either, when mpp is given."""
+    path = write_slide(tmp_path / "cut.tif", noise(128, 128), downsamples=(1,), compression="deflate")
+    path.write_bytes(path.read_bytes()[:-500])
+    with pytest.raises(SlideOpenError, match="truncated"):
+        open_slide(path, mpp=mpp)
+
+
+@pytest.mark.parametrize("compression", ["deflate", "jpeg2000", 33003])
+def test_colours_that_tifffile_leaves_as_they_are_stored_are_refused(tmp_path: Path, compression: str | int) -> None:
+    """OpenSlide converts YCbCr that is not JPEG; where it does not open the file, nothing does."""
+    luma = cv2.cvtColor(noise(64, 64), cv2.COLOR_RGB2YCrCb)[..., [0, 2, 1]].copy()
+    path = tmp_path / "ycbcr.tif"
+    tifffile.imwrite(
+        path, luma, tile=(64, 64), compression=compression, photometric="ycbcr", subsampling=(1, 1), metadata=None
+    )
+    with pytest.raises(UnsupportedSlideError, match="YCbCr under compression"):
+        open_slide(path, backend="tiffslide")
+    if compression == "deflate":
+        with open_slide(path) as slide:
+            assert np.abs(slide.read(slide.box).astype(int) - noise(64, 64)).max() <= 2
+    else:
+        with pytest.raises(SlideOpenError, match="Unsupported TIFF compression"):
+            open_slide(path)
 
 
 @pytest.mark.parametrize("backend", EVERY_BACKEND)
