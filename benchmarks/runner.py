@@ -9,6 +9,7 @@ Baselines play one after the other, or in several processes; agents play many ep
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -50,8 +51,9 @@ class Progress(Protocol):
 class RunSummary:
     """What a call of `run` did. `failed` episodes ended in an infrastructure error; another call repeats them.
 
-    Where agents played, `spent` is what this call's requests took, and `spent_in_all` what the run folder's did, those
-    of unfinished episodes included. `stopped` says why no further episode was begun, such as the cost limit.
+    `outcomes` counts how those played ended. Where agents played, `spent` is what this call's requests took, and
+    `spent_in_all` what the run folder's did, those of unfinished episodes included. `stopped` says why no further
+    episode was begun, such as the cost limit.
     """
 
     folder: Path
@@ -60,6 +62,7 @@ class RunSummary:
     played: int
     failed: int
     first_error: str | None
+    outcomes: Mapping[str, int]
     stopped: str | None = None
     spent: Spent | None = None
     spent_in_all: Spent | None = None
@@ -196,7 +199,7 @@ class _Play:
             agents: [key for key in todo if key.policy.startswith(AGENT) is agents] for agents in (False, True)
         }
         self._before = self._asked - len(todo)
-        self._played, self._failed = 0, 0
+        self._outcomes: Counter[str] = Counter()
         self._first_error: str | None = None
         self._models: OpenModels | None = None
 
@@ -230,9 +233,8 @@ class _Play:
 
     def _keep(self, record: EpisodeRecord) -> None:
         self._folder.append(record)
-        self._played += 1
+        self._outcomes[record.outcome] += 1
         if record.outcome == "infrastructure_error":
-            self._failed += 1
             self._first_error = self._first_error or record.error
         self._tell()
 
@@ -240,7 +242,7 @@ class _Play:
         if self._progress is None:
             return
         cost = self._models.in_all.cost_usd if self._models else None
-        self._progress(self._before + self._played, self._asked, "" if cost is None else f"{cost:.2f} USD")
+        self._progress(self._before + self._outcomes.total(), self._asked, "" if cost is None else f"{cost:.2f} USD")
 
     def _summary(self, stopped: str | None) -> RunSummary:
         models = self._models
@@ -248,9 +250,10 @@ class _Play:
             self._folder.folder,
             self._asked,
             self._before,
-            self._played,
-            self._failed,
+            self._outcomes.total(),
+            self._outcomes["infrastructure_error"],
             self._first_error,
+            dict(self._outcomes),
             stopped,
             models.spent if models else None,
             models.in_all if models else None,

@@ -19,7 +19,7 @@ from rich.console import Console
 import wsigym
 from wsigym.errors import WsigymError, WsigymWarning
 
-from . import bench, cohort, demo, endpoint, listing, run, table, tiles
+from . import bench, cohort, demo, endpoint, listing, replay, run, table, tiles
 
 __all__ = ["app", "main"]
 
@@ -36,7 +36,7 @@ app.add_typer(cohort.app, name="cohort")
 app.add_typer(endpoint.app, name="endpoint")
 app.add_typer(tiles.app, name="tiles")
 for command in (
-    demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, run.replay, table.table
+    demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, replay.replay, table.table
 ):  # fmt: skip
     app.command()(command)
 

@@ -21,18 +21,19 @@ def envs(as_json: AsJson = False) -> None:
 
 
 def policies(as_json: AsJson = False) -> None:
-    """List the policies that `--policy` takes, by the environment that they play."""
+    """List the policies that `--policy` takes, by the environment that they play; agents need an endpoint."""
+    from wsigym.agents.registry import AGENTS
     from wsigym.baselines import POLICIES
 
+    content = {env: {card.form(name): card.summary for name, card in cards.items()} for env, cards in POLICIES.items()}
+    for name, card in AGENTS.items():
+        content.setdefault(card.environment, {})[f"agent:{name}"] = card.summary
     if as_json:
-        content = {
-            env: {card.form(name): card.summary for name, card in cards.items()} for env, cards in POLICIES.items()
-        }
         typer.echo(json.dumps(content, indent=2))
         return
-    for env, cards in POLICIES.items():
+    for env, entries in content.items():
         typer.echo(env)
-        _print({f"  {card.form(name)}": card.summary for name, card in cards.items()}, as_json)
+        _print({f"  {form}": text for form, text in entries.items()}, as_json)
 
 
 def suites(as_json: AsJson = False) -> None:

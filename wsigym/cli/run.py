@@ -1,9 +1,10 @@
-"""`wsigym run | sweep | replay`: play episodes into a run folder, and recompute their scores."""
+"""`wsigym run | sweep`: play episodes into a run folder."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +12,29 @@ import typer
 
 from wsigym.errors import InvalidArgumentError
 
+from .models import (
+    Agents,
+    ApiKeyEnv,
+    BaseUrl,
+    Concurrency,
+    Coordinates,
+    Egress,
+    EndpointNames,
+    EndpointsFile,
+    MaxCost,
+    ModelName,
+    Policies,
+    Settings,
+    chosen_setups,
+    players,
+    told_spent,
+)
 from .progress import progress_of
 
 if TYPE_CHECKING:
     from wsigym.benchmarks.runner import RunSummary
 
-__all__ = ["replay", "run", "sweep"]
+__all__ = ["run", "sweep"]
 
 BUDGETS = (
     "tight, base or loose; localization: a number of ROIs, or one a magnification such as 2.5=10,10=7,40=5; "
@@ -24,7 +42,6 @@ BUDGETS = (
 )
 
 Task = Annotated[str, typer.Argument(metavar="SUITE/TASK", help="What to run; `wsigym suites` lists them.")]
-Policies = Annotated[list[str], typer.Option("--policy", help="Who plays, from `wsigym policies`. May be repeated.")]
 Out = Annotated[Path, typer.Option(help="The run folder. An unfinished run in it goes on.")]
 CohortFolder = Annotated[Path | None, typer.Option("--cohort", help="The cohort's folder (default: a synthetic one).")]
 Split = Annotated[str | None, typer.Option(help="train, val or test (default: all slides).")]
@@ -50,8 +67,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def run(
     task: Task,
-    policy: Policies,
     out: Out,
+    policy: Policies = None,
+    agent: Agents = None,
     cohort: CohortFolder = None,
     split: Split = None,
     subset: Subset = "all",
@@ -59,6 +77,16 @@ def run(
     seed: Annotated[int, typer.Option(help="Of the policies' random numbers.")] = 0,
     blind: Blind = None,
     jobs: Jobs = 1,
+    endpoint: EndpointNames = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    api_key_env: ApiKeyEnv = None,
+    coordinates: Coordinates = None,
+    settings: Settings = None,
+    endpoints: EndpointsFile = None,
+    concurrency: Concurrency = None,
+    max_cost: MaxCost = None,
+    egress: Egress = "local",
     view_px: ViewPx = None,
     overview_px: OverviewPx = None,
     target: Target = None,
@@ -66,12 +94,12 @@ def run(
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run policies on a task at one budget and seed."""
+    """Run policies and agents on a task at one budget and seed."""
     _run(
         task,
         out,
         as_json,
-        policies=policy,
+        policies=players(policy, agent),
         budgets=[] if budget is None else [budget],
         seeds=[seed],
         cohort=cohort,
@@ -79,6 +107,10 @@ def run(
         subset=subset,
         blind=blind or [],
         jobs=jobs,
+        endpoints=chosen_setups(endpoint, base_url, model, endpoints, settings, api_key_env, coordinates),
+        concurrency=concurrency,
+        max_cost=max_cost,
+        egress=egress,
         env_arguments=_given(view_px=view_px, overview_px=overview_px, target=target) | _env_arguments(env or []),
         allow_outside=allow_outside,
     )
@@ -86,15 +118,26 @@ def run(
 
 def sweep(
     task: Task,
-    policy: Policies,
     out: Out,
     budget: Annotated[list[str], typer.Option(help=f"{BUDGETS}. May be repeated.")],
+    policy: Policies = None,
+    agent: Agents = None,
     cohort: CohortFolder = None,
     split: Split = None,
     subset: Subset = "all",
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0 to this less one.")] = 1,
     blind: Blind = None,
     jobs: Jobs = 1,
+    endpoint: EndpointNames = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    api_key_env: ApiKeyEnv = None,
+    coordinates: Coordinates = None,
+    settings: Settings = None,
+    endpoints: EndpointsFile = None,
+    concurrency: Concurrency = None,
+    max_cost: MaxCost = None,
+    egress: Egress = "local",
     view_px: ViewPx = None,
     overview_px: OverviewPx = None,
     target: Target = None,
@@ -102,12 +145,12 @@ def sweep(
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run policies x budgets x seeds on a task."""
+    """Run policies and agents (x endpoints) x budgets x seeds on a task."""
     _run(
         task,
         out,
         as_json,
-        policies=policy,
+        policies=players(policy, agent),
         budgets=budget,
         seeds=range(seeds),
         cohort=cohort,
@@ -115,41 +158,13 @@ def sweep(
         subset=subset,
         blind=blind or [],
         jobs=jobs,
+        endpoints=chosen_setups(endpoint, base_url, model, endpoints, settings, api_key_env, coordinates),
+        concurrency=concurrency,
+        max_cost=max_cost,
+        egress=egress,
         env_arguments=_given(view_px=view_px, overview_px=overview_px, target=target) | _env_arguments(env or []),
         allow_outside=allow_outside,
     )
-
-
-def replay(
-    run: Annotated[Path, typer.Argument(help="The run folder.")],
-    episode: Annotated[str, typer.Argument(help="Its place in the run, from 0, or ITEM[:POLICY[:BUDGET[:SEED]]].")],
-    cohort: Annotated[Path | None, typer.Option(help="The run's cohort, where it has moved.")] = None,
-    allow_outside: AllowOutside = False,
-    as_json: AsJson = False,
-) -> None:
-    """Recompute an episode's score from its recorded actions; exit code 1 if it differs."""
-    from wsigym.benchmarks.replay import replay as replay_episode
-
-    result = replay_episode(run, episode, cohort=cohort, allow_outside=allow_outside)
-    if as_json:
-        content = {
-            "episode": result.key._asdict(),
-            "agrees": result.agrees,
-            "recorded_score": result.recorded_score,
-            "replayed_score": result.replayed_score,
-            "differences": result.differences,
-        }
-        typer.echo(json.dumps(content, indent=2))
-    elif result.agrees:
-        typer.echo(f"agrees: {_episode_text(result.key)} scores {result.replayed_score:.6g} again")
-    else:
-        typer.echo(f"differs: {_episode_text(result.key)}")
-        typer.echo("\n".join(f"  {difference}" for difference in result.differences))
-    raise typer.Exit(0 if result.agrees else 1)
-
-
-def _episode_text(key: Any) -> str:
-    return f"{key.item} by {key.policy} at {key.budget}, seed {key.seed}"
 
 
 def _given(**values: int | str | None) -> dict[str, int | str]:
@@ -177,7 +192,8 @@ def _run(task: str, out: Path, as_json: bool, *, seeds: Sequence[int], **argumen
         with progress_of("episodes") as progress:
             summary = run_task(task, out=out, seeds=seeds, progress=progress, **arguments)
     except KeyboardInterrupt:
-        typer.echo(f"stopped; finished episodes are kept in {out}, and the same command goes on from there", err=True)
+        kept = "finished episodes and answered requests" if arguments["endpoints"] else "finished episodes"
+        typer.echo(f"stopped; {kept} are kept in {out}, and the same command goes on from there", err=True)
         raise typer.Exit(1) from None
     if as_json:
         typer.echo(json.dumps(_summary_json(summary), indent=2))
@@ -189,23 +205,26 @@ def _run(task: str, out: Path, as_json: bool, *, seeds: Sequence[int], **argumen
             "They have no score; the same command runs them again.",
             err=True,
         )
+    if summary.stopped:
+        left = summary.asked - summary.finished_before - summary.played
+        typer.echo(
+            f"stopped: {summary.stopped}\n{left} episodes are left; the same command goes on with them.", err=True
+        )
+    if summary.failed or summary.stopped:
         raise typer.Exit(1)
 
 
 def _summary_text(summary: RunSummary) -> str:
     before = f", {summary.finished_before} were there already" if summary.finished_before else ""
-    return (
-        f"{summary.played - summary.failed} episodes played{before}; records in {summary.folder}\n"
-        f"wsigym table {summary.folder}"
-    )
+    lines = [f"{summary.played - summary.failed} episodes played{before}; records in {summary.folder}"]
+    if without := {
+        name: count for name, count in summary.outcomes.items() if name not in ("scored", "infrastructure_error")
+    }:
+        lines.append(", ".join(f"{count} {name.replace('_', ' ')}" for name, count in without.items()))
+    if summary.spent and summary.spent_in_all:
+        lines.append(told_spent(summary.spent, summary.spent_in_all))
+    return "\n".join([*lines, f"wsigym table {summary.folder}"])
 
 
 def _summary_json(summary: RunSummary) -> dict[str, Any]:
-    return {
-        "run": str(summary.folder),
-        "asked": summary.asked,
-        "finished_before": summary.finished_before,
-        "played": summary.played,
-        "failed": summary.failed,
-        "first_error": summary.first_error,
-    }
+    return {"run": str(summary.folder)} | {name: value for name, value in asdict(summary).items() if name != "folder"}
