@@ -15,6 +15,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 __all__ = [
     "BOX_GRID",
@@ -191,18 +192,25 @@ _LETTER = re.compile(
 )
 _BOXED = re.compile(r"\\{1,2}(?:boxed|fbox)\s{0,3}\{")
 _TEX = re.compile(r"\s{0,3}\\{1,2}(?:textbf|textit|text|mathrm|mathbf|rm|bf)\s{0,3}\{?")
+_HEADS = (
+    *("answer", "solution", "choice", "option", "letter", "selection", "diagnosis"),
+    *("choose", "select ", "pick", "go with"),
+    *("antwort", "antwoord", "respuesta", "réponse", "risposta", "resposta", "ответ"),
+    *("答案", "正解", "选择", "選擇", "回答", "정답", "الإجابة"),
+)
+"""What a statement of the answer begins with, in lower case; looked for as plain text, as a regular expression that
+looks for all of them in a long reply takes most of the time of scoring it."""
 _STATEMENT = re.compile(
-    r"""(?<!\w)(?:
-    (?:answer|solution|choice|option|letter|selection|(?<!differential\ )diagnosis)["'*_`)\]]{0,6}\s{0,3}
+    r"""(?:answer|solution|choice|option|letter|selection|(?<!differential\ )diagnosis)["'*_`)\]]{0,6}\s{0,3}
       (?:(?:is|would\ be|will\ be|should\ be|must\ be)(?!\w)\s{0,3}:?|:|=|→|-(?=\s))
-    |(?:i|we)(?:\ would|\ will|'d|'ll)?\ (?:choose|select|pick|go\ with|answer)(?!\w)
+    |(?:(?<=i\ )|(?<=we\ )|(?<=would\ )|(?<=will\ )|(?<='d\ )|(?<='ll\ ))(?:choose|select|pick|go\ with)(?!\w)
     |(?:antwort|antwoord|respuesta|réponse|risposta|resposta|ответ)(?!\w)(?:\ (?:ist|is|es|est|è|é)(?!\w))?\s{0,3}:?
-    )|(?:答案|正解|选择|選擇|回答|정답|الإجابة)(?:应该)?(?:是|为|為|は|은|는)?\s{0,3}:?""",
-    re.IGNORECASE | re.VERBOSE,
+    |(?:答案|正解|选择|選擇|回答|정답|الإجابة)(?:应该)?(?:是|为|為|は|은|는)?\s{0,3}:?""",
+    re.VERBOSE,
 )
 _VERDICT = re.compile(
-    r"(?<![\w&-])[(\[*\"]{0,4}(?P<letter>[A-Z])[)\]*\".]{0,4}\ (?i:is|seems|appears)(?i:\ to\ be)?(?i:\ the)?"
-    r"(?i:\ most|\ single)?(?i:\ (?:correct|right|best|likely|appropriate|accurate))(?!\w)"
+    r"(?P<letter>[A-Z])[)\]*\".]{0,4}\ (?i:is|seems|appears)(?i:\ to\ be)?(?i:\ the)?(?i:\ most|\ single)?"
+    r"(?i:\ (?:correct|right|best|likely|appropriate|accurate))(?!\w)"
 )
 _FOLLOWER = re.compile(r"(?:is|because|since|as|due)(?!\w)", re.IGNORECASE)
 _DENIED = re.compile(
@@ -236,11 +244,7 @@ class _OptionReader:
 
     def __init__(self, reply: str, options: Sequence[str]) -> None:
         self._reply = reply
-        self._options = [fold(option) for option in options]
-        self._by_length = sorted(
-            (index for index, option in enumerate(self._options) if option and self._options.count(option) == 1),
-            key=lambda index: -len(self._options[index]),
-        )
+        self._options, self._by_length = _folded(tuple(options))
         self.lines = [line for line in map(str.strip, reply.splitlines()) if line] or [""]
         self._listed = self._options_listed()
 
@@ -251,7 +255,7 @@ class _OptionReader:
         letter = self._letter_at(0)
         if letter is not None:
             return letter
-        line = self.lines[0]
+        line = self.lines[0][:_SENTENCE_CHARS]
         named = self._named_at(line, ends=True)
         return named if named is not None and self.mentioned(line) == named else None
 
@@ -273,10 +277,10 @@ class _OptionReader:
         last: tuple[int, int] | None = None
         for verdict in _VERDICT.finditer(self._reply):
             index = ord(verdict["letter"]) - ord("A")
-            if index < len(self._options):
+            before = self._reply[max(0, verdict.start() - 4) : verdict.start()].rstrip('([*"')[-1:]
+            if index < len(self._options) and not _is_word(before) and before not in ("&", "-"):
                 last = (verdict.end(), index)
-        for statement in reversed(list(_STATEMENT.finditer(self._reply))):
-            end = statement.end()
+        for end in self._statements():
             if last and end < last[0]:
                 break
             answer = self._letter_at(end)
@@ -285,6 +289,22 @@ class _OptionReader:
             if answer is not None:
                 return answer
         return last[1] if last else None
+
+    def _statements(self) -> Iterator[int]:
+        """Where the statements of an answer end and the answers follow, the last first."""
+        lower = self._reply.lower()
+        if len(lower) != len(self._reply):  # a few letters have no lower case of one character
+            lower = "".join(letter if len(letter.lower()) > 1 else letter.lower() for letter in self._reply)
+        places = []
+        for head in _HEADS:
+            place = lower.find(head)
+            while place >= 0:
+                places.append(place)
+                place = lower.find(head, place + 1)
+        for place in sorted(places, reverse=True):
+            statement = _STATEMENT.match(lower, place)
+            if statement and not _is_word(lower[max(place - 1, 0) : place]):
+                yield statement.end()
 
     def last_line(self) -> int | None:
         """A last line that is an option and nothing else, unless it only ends a list of the options."""
@@ -329,6 +349,8 @@ class _OptionReader:
 
     def whole(self, line: str) -> int | None:
         """The option that a whole line is: its letter, its text, or both."""
+        if len(line) > _SENTENCE_CHARS:
+            return None
         folded = fold(line)
         for lead in ("option ", "choice "):
             folded = folded.removeprefix(lead)
@@ -420,6 +442,14 @@ class _OptionReader:
                 if not (_is_word(after[:1]) and _is_word(option[-1])):
                     return None if _DENIED.match(after) else index
         return None
+
+
+@lru_cache(maxsize=4096)
+def _folded(options: tuple[str, ...]) -> tuple[list[str], list[int]]:
+    """Options as they are compared, and the places of those that no other equals, the longest first."""
+    folded = [fold(option) for option in options]
+    alone = [index for index, option in enumerate(folded) if option and folded.count(option) == 1]
+    return folded, sorted(alone, key=lambda index: -len(folded[index]))
 
 
 def _one(answers: set[int]) -> int | None:
