@@ -42,4 +42,4 @@ def verdict_of(suspicion: float) -> Verdict:
     """
     if suspicion >= YES:
         return Verdict(True, round(2 * (suspicion - YES), SCORE_DIGITS))
-    return Verdict(False, round(2 * float(np.nextafter(np.float32(suspicion), np.float32(1))), SCORE_DIGITS))
+    return Verdict(False, round(2 * suspicion, SCORE_DIGITS))

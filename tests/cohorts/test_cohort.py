@@ -497,6 +497,7 @@ def test_a_faulty_entry_hides_no_other_fault(tmp_path: Path) -> None:
     (folder / "s2.svs").unlink()
     change_slide(folder, 2, {"split": "dev", "path": "../s3.svs"})  # is not opened, as its path leaves the folder
     change_line(folder, "nodes.jsonl", 1, {"box": [0, 0, 9000, 9000]})
+    change_line(folder, "nodes.jsonl", 4, {"magnification": 80})  # may be right with the mpp that was meant
     change_line(folder, "nodes.jsonl", 12, {"slide_id": "s9"})
     assert [(fault.file, fault.line, fault.field) for fault in Cohort.faults_of(folder)] == [
         ("cohort.json", 5, "slides.0.mpp"),

@@ -331,12 +331,12 @@ def test_info_tells_what_was_scored(folder: Path) -> None:
         _, info = env.reset(seed=0, options={"slide_id": "positive"})
         assert info["scored"] == ()
         shown = info["tiles"]
-        *_, info = env.step(np.full(16, np.nan))
-        assert info["scored"] == ()
         scores = np.linspace(0.5, 0.75, 16)
         *_, info = env.step(scores)
         assert [(tile.magnification, tile.box) for tile in info["scored"]] == [(2.5, box) for box in shown]
         assert [tile.suspicion for tile in info["scored"]] == scores[: len(shown)].tolist()
+        *_, info = env.step(np.full(16, np.nan))
+        assert info["scored"] == ()
 
 
 # -- arguments and bad input -----------------------------------------------------------------------------------------
