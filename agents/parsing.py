@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from wsigym.errors import ParseError
-from wsigym.scoring.answers import strip_reasoning
+from wsigym.scoring.answers import json_spans, strip_reasoning
 
 from .coordinates import BoxNumbers
 
@@ -71,8 +71,8 @@ YES_OR_NO = re.compile(r"[\s*_\"'`>(\[]*(?:answer\s*[:=]\s*)?[\s*_\"'`]*(yes|no)
 """The whole word at the start: not the first letters of "Nothing", nor a word inside a sentence."""
 
 AFTER_YES_OR_NO = re.compile(
-    r"\s*(?:[,;:.(|/\-\u2013\u2014]+\s*)?(?:(?:score|suspicion|confidence|probability)\s*[:=]?\s*)?[*_`(]*"
-    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(?P<percent>%)?(?!\w)",
+    r"\s*(?:[,;:.(|\u2013\u2014]+\s*|-+\s+)?(?:(?:score|suspicion|confidence|probability)\s*[:=]?\s*)?[*_`(]*"
+    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(?P<percent>%)?(?!\w|\.\d)",
     re.IGNORECASE | re.ASCII,
 )
 STANDS_ALONE = re.compile(r"\s*(?:$|[.,;:!\n(\-\u2013\u2014])")
@@ -234,7 +234,7 @@ def as_number(value: object, what: str) -> float:
         try:
             return float(value)
         except OverflowError:
-            return math.copysign(math.inf, value)
+            return math.inf if value > 0 else -math.inf
     if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
         return float(value)
     raise ParseError(f"{what} is {_short(value)}, which is not a number.")
@@ -384,15 +384,13 @@ def is_refusal(text: str) -> bool:
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects of a text, those inside others not; fences, sentences and broken pieces are passed over."""
     text = strip_reasoning(text)
-    decoder = json.JSONDecoder(strict=False)
-    start = text.find("{")
-    while start >= 0:
+    for start, end in json_spans(text):
         try:
-            found, end = decoder.raw_decode(text, start)
-            yield found
+            found = json.loads(text[start:end], strict=False)
         except (ValueError, RecursionError):
-            end = start + 1
-        start = text.find("{", end)
+            continue
+        if isinstance(found, dict):
+            yield found
 
 
 def _last_object_with(key: str, text: str) -> dict[str, Any]:

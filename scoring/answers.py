@@ -27,6 +27,7 @@ __all__ = [
     "fold",
     "is_insufficient",
     "is_refusal",
+    "json_spans",
     "parse_bools",
     "parse_boxes",
     "parse_count",
@@ -510,7 +511,7 @@ def _has_phrase(text: str, phrases: Sequence[str]) -> bool:
 def parse_json_object(text: str) -> dict[str, object] | None:
     """The last JSON object of the reply, fenced or not; None without one. NaN and Infinity are not JSON."""
     reply = strip_reasoning(text)
-    for start, end in reversed(_spans(reply)):
+    for start, end in reversed(json_spans(reply)):
         value = _loads(reply[start:end])
         if isinstance(value, dict):
             return value
@@ -528,7 +529,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _spans(text: str) -> list[tuple[int, int]]:
+def json_spans(text: str) -> list[tuple[int, int]]:
     """The outermost balanced {...} of a text, in order. Quotes count only within braces."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
