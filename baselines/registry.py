@@ -9,6 +9,7 @@ from wsigym.envs.policy import Policy
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
 from .density_search import stain_density, tissue_density
+from .evidence_policies import EvidenceOracle, Frequent, RandomAnswer, TextPrior
 from .oracle import Oracle
 from .random_looks import RandomLooks
 from .search_centre import SearchCentre
@@ -16,9 +17,18 @@ from .tile_policies import Adaptive, BeamSearch, BestFirst, ScoreTiles
 from .tile_scorers import OracleScores, RandomScores, StainDensity, TileScorer, TissueDensity
 from .tissue_centroid import TissueCentroid
 
-__all__ = ["EXPLORATION", "LOCALIZATION", "POLICIES", "PolicyCard", "chooses_next", "make_policy", "make_scorer"]
+__all__ = [
+    "EVIDENCE",
+    "EXPLORATION",
+    "LOCALIZATION",
+    "POLICIES",
+    "PolicyCard",
+    "chooses_next",
+    "make_policy",
+    "make_scorer",
+]
 
-LOCALIZATION, EXPLORATION = "wsigym/Localization-v0", "wsigym/Exploration-v0"
+LOCALIZATION, EXPLORATION, EVIDENCE = "wsigym/Localization-v0", "wsigym/Exploration-v0", "wsigym/Evidence-v0"
 
 LEARNED = "tile-scorer"
 
@@ -112,6 +122,14 @@ POLICIES: Mapping[str, Mapping[str, PolicyCard]] = {
         ),
         "oracle": PolicyCard(_scoring("oracle"), "reads the reference: the upper bound, not a contestant"),
         **SEARCHES,
+    },
+    EVIDENCE: {
+        "random": PolicyCard(RandomAnswer, "a uniform guess"),
+        "frequent": PolicyCard(Frequent, "the most frequent answer of the train split"),
+        "text-prior": PolicyCard(
+            TextPrior, "the option nearest to the question's words, or the longest; sees no image"
+        ),
+        "oracle": PolicyCard(EvidenceOracle, "reads the reference: the upper bound, not a contestant"),
     },
 }
 

@@ -47,6 +47,9 @@ __all__ = [
 
 BLIND_MARK = "+blind-"
 
+TRAINING_SPLIT = "train"
+"""Whose items, with their references, a policy with `reads_training` learns from."""
+
 MakePolicy = Callable[[str, str | None], Policy]
 """Makes the policy of a name for an endpoint, None where it needs none."""
 
@@ -120,7 +123,12 @@ class Seat:
         """The environment and the policy of an episode; made when they are first asked for."""
         who, where = (key.policy, key.endpoint), (key.budget, _blind_of(key))
         if who not in self._policies:
-            self._policies[who] = self._make_policy(key.policy.partition(BLIND_MARK)[0], key.endpoint)
+            policy = self._make_policy(key.policy.partition(BLIND_MARK)[0], key.endpoint)
+            if getattr(policy, "reads_training", False):
+                setup = self._setup
+                training = setup.task.items(setup.cohort, TRAINING_SPLIT, setup.env_arguments)
+                policy.see_training(training)  # type: ignore[attr-defined]  # the door of those that learn
+            self._policies[who] = policy
         if where not in self._envs:
             self._envs[where] = self._environments.copy_for(key)
         return self._envs[where], self._policies[who]

@@ -118,9 +118,12 @@ def row_of(record: EpisodeRecord) -> Row:
 
 
 def unit_of(record: EpisodeRecord) -> tuple[str, str]:
-    """What intervals resample: the patient, or the slide where the patient is unknown."""
-    patient = record.groups.get("patient")
-    return ("patient", str(patient)) if patient is not None else ("slide", str(record.groups["slide"]))
+    """What intervals resample: the patient, or where it is unknown the case, slide, set or source; else the item."""
+    for kind in ("patient", "case", "slide", "set", "source"):
+        unit = record.groups.get(kind)
+        if unit is not None:
+            return kind, str(unit)
+    return "item", record.item
 
 
 def group_of(field: str, records: Sequence[EpisodeRecord]) -> Callable[[EpisodeRecord], str]:
@@ -165,7 +168,8 @@ def mean_of(records: Iterable[EpisodeRecord], value: Callable[[EpisodeRecord], f
 def interval_note(records: Sequence[EpisodeRecord], estimates: Iterable[Cell]) -> str:
     """The line under a table that says what its intervals are, and whether they rest on few patients."""
     kinds = {unit_of(record)[0] for record in records}
-    units = {"patient": "patients", "slide": "slides (patients unknown)"}.get("".join(kinds), "patients and slides")
+    units = " and ".join(f"{kind}s" for kind in sorted(kinds))
+    units = "slides (patients unknown)" if kinds == {"slide"} else units
     note = f"[low, high]: 95 % percentile bootstrap over {units}, {DRAWS:,} draws, seed {SEED}"
     counts = {cell.units for cell in estimates if isinstance(cell, Estimate) and cell.n}
     if counts and min(counts) < MIN_UNITS:

@@ -6,13 +6,17 @@ from collections.abc import Mapping
 
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
+from .evipath.evidence import INTEGRATION, INTERPRETATION, VERIFICATION
 from .evipath.exploration import Exploration
 from .evipath.localization import Localization
 from .task import Task
 
-__all__ = ["TASKS", "find_task"]
+__all__ = ["EVIDENCE_TASKS", "TASKS", "find_task"]
 
-TASKS: Mapping[str, Task] = {task.name: task for task in (Localization(), Exploration())}
+EVIDENCE_TASKS = (INTERPRETATION, VERIFICATION, INTEGRATION)
+"""Tasks whose items lie in files."""
+
+TASKS: Mapping[str, Task] = {task.name: task for task in (Localization(), Exploration(), *EVIDENCE_TASKS)}
 
 
 def find_task(name: str) -> Task:

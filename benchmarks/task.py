@@ -126,11 +126,12 @@ def choose_items(
         count = int(subset)
     except ValueError:
         raise UnknownNameError("subset", subset, ("all", *task.subsets, "a number of items")) from None
-    if not 1 <= count <= len(items):
+    ids = {item.item_id for item in items}  # of an item in several rotations, all are asked
+    if not 1 <= count <= len(ids):
         raise InvalidArgumentError(
-            f"subset {count}: allowed are 1 to {len(items)}, the items of split {split or 'any'}, or 'all'."
+            f"subset {count}: allowed are 1 to {len(ids)}, the items of split {split or 'any'}, or 'all'."
         )
-    drawn = {item.item_id for item in sorted(items, key=lambda item: by_lot(SUBSET_SEED, item.item_id))[:count]}
+    drawn = set(sorted(ids, key=lambda item_id: by_lot(SUBSET_SEED, item_id))[:count])
     return [item for item in items if item.item_id in drawn]
 
 

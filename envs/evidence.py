@@ -20,7 +20,8 @@ Images keep their aspect, are never enlarged, and are padded with white on the r
 Info (what a model may know)
     item_id, question (all that is read before the options), options (as shown), answer_kind, answer_words (how to
     answer; read after the options), metadata (of what is known: organ, site, magnification), image_sizes ((width,
-    height) of each image without padding), rotation. Once answered: outcome, score.
+    height) of each image without padding), rotation. Once answered: outcome, score, answer (what was understood, as
+    JSON; "null" where nothing was).
 
 Reward
     the item's own score, 0 to 1 (`wsigym.scoring.items`); the metrics of a corpus are not means of it
@@ -33,6 +34,7 @@ Registered: wsigym/Evidence-v0. Version history: v0, first release.
 
 from __future__ import annotations
 
+import json
 import string
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,6 +55,7 @@ from wsigym.scoring.items import ItemScore, score_item
 
 from .item_images import WHITE, item_image
 from .item_transforms import Evidence, rotated, rotated_reference
+from .policy import NoAnswerOutcome
 from .views import View, check_image, padded
 
 __all__ = ["ANSWERS", "EvidenceEnv", "score_answer", "vocabulary_of"]
@@ -159,22 +162,31 @@ class EvidenceEnv(gym.Env[dict[str, Any], Any]):
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         if self._over:
             raise EpisodeOverError("step() was called on an episode that is over or never began; call reset() first.")
-        outcome, score = self._scored(action)
+        text = self._text(action)
+        if text is None:
+            end: dict[str, Any] = {"outcome": "invalid", "score": 0.0, "answer": "null"}
+        else:
+            result = score_answer(self._item, self._reference, text, self._vocabulary)
+            end = {"outcome": result.outcome, "score": result.value, "answer": json.dumps(result.answer)}
         self._over = True
-        return self._observation(), score, True, False, self._info() | {"outcome": outcome, "score": score}
+        return self._observation(), end["score"], True, False, self._info() | end
 
-    def _scored(self, action: Any) -> tuple[str, float]:
+    def _text(self, action: Any) -> str | None:
+        """The action in words; None for a place without an option."""
         if self.answer == "text":
             if not isinstance(action, str):
                 raise InvalidArgumentError(f"the action is {action!r:.80}; with answer='text' it is a string.")
-            result = score_answer(self._item, self._reference, action, self._vocabulary)
-            return result.outcome, result.value
+            return action
         if not isinstance(action, int | np.integer) or isinstance(action, bool):
             raise InvalidArgumentError(f"the action is {action!r:.80}; with answer='option' it is a place from 0.")
-        if not 0 <= action < len(self._item.options):
-            return "invalid", 0.0
-        result = score_answer(self._item, self._reference, letter(int(action)), self._vocabulary)
-        return result.outcome, result.value
+        return letter(int(action)) if 0 <= action < len(self._item.options) else None
+
+    def give_up(self, outcome: NoAnswerOutcome) -> dict[str, Any]:
+        """End the episode without an answer, for a policy that raised `NoAnswer`: score 0. The last info."""
+        if self._over:
+            raise EpisodeOverError("give_up() was called on an episode that is over or never began.")
+        self._over = True
+        return self._info() | {"outcome": outcome, "score": 0.0, "answer": "null"}
 
     # -- what is shown -------------------------------------------------------------------------------------------
 

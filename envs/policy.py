@@ -11,6 +11,7 @@ A policy may also have any of these, which the runner looks for. Before `reset`,
 
 and later:
 
+    see_training(items)      called once where `reads_training` is True: the train split's items with their references
     see_reference(reference) called after `reset` where `reads_reference` is True: the oracle's door
     remarks                  mapping with "reason" or "conclusion" after `act`: text for the step's record
     record()                 called once the episode is over, however it ended: what is kept of its requests, or None

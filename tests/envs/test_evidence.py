@@ -234,3 +234,15 @@ def test_no_info_tells_group_set_or_reference(text_env: EvidenceEnv, folder: Pat
     for told in (json.dumps(info), json.dumps(after)):
         for hidden in ("set1", "p5", "provenance", "rule", '"s1"'):
             assert hidden not in told
+
+
+def test_a_policy_without_an_answer_gives_up(env: EvidenceEnv) -> None:
+    env.reset(options={"item_id": "i0"})
+    info = env.give_up("refused")
+    assert (info["outcome"], info["score"], info["answer"]) == ("refused", 0.0, "null")
+    with pytest.raises(EpisodeOverError):
+        env.give_up("refused")
+    with pytest.raises(EpisodeOverError):
+        env.step(0)
+    env.reset()
+    env.step(0)

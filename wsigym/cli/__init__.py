@@ -19,7 +19,7 @@ from rich.console import Console
 import wsigym
 from wsigym.errors import WsigymError, WsigymWarning
 
-from . import bench, cohort, demo, endpoint, listing, replay, run, table, tiles
+from . import bench, cohort, demo, endpoint, items, listing, replay, run, table, tiles, transcripts
 
 __all__ = ["app", "main"]
 
@@ -34,9 +34,11 @@ app = typer.Typer(
 app.add_typer(bench.app, name="bench")
 app.add_typer(cohort.app, name="cohort")
 app.add_typer(endpoint.app, name="endpoint")
+app.add_typer(items.app, name="items")
 app.add_typer(tiles.app, name="tiles")
 for command in (
-    demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, replay.replay, table.table
+    demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, replay.replay, table.table,
+    transcripts.transcripts,
 ):  # fmt: skip
     app.command()(command)
 

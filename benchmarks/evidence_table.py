@@ -1,0 +1,240 @@
+"""The tables of evidence tasks: what was right, by magnification, by how much evidence was shown, and how it ended.
+
+A row is a policy (and endpoint) with an amount of evidence; the runner's budget is that amount. Items weigh alike,
+whatever the number of their rotations; intervals are over what items are grouped by. An infrastructure error has no
+score and is counted apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from wsigym.envs.item_transforms import Evidence
+from wsigym.errors import InvalidArgumentError
+from wsigym.scoring.intervals import Estimate, paired_difference
+
+from .evidence_measures import ACCURACY, CHANCE, TOP_LETTER, Measure, accuracy
+from .evidence_task import EvidenceTask
+from .records import EpisodeRecord, Outcome
+from .rows import Row, differing_rows_note, group_by, group_of, interval_note, row_of, scored, unit_of
+from .tables import Block, Cell, Column, Table, TableOptions
+
+__all__ = ["evidence_tables", "ordered_rows", "paired_accuracy", "parts_of"]
+
+EVIDENCE = Column("budget", "evidence")
+
+
+def evidence_tables(task: EvidenceTask, records: Sequence[EpisodeRecord], options: TableOptions) -> list[Table]:
+    """The main table, and those asked for: by a field, and the evidence compared where there are several amounts.
+
+    Raises `InvalidArgumentError` for tables that only other tasks have.
+    """
+    if options.causes or options.confidence:
+        raise InvalidArgumentError(f"{task.name} has no table of --causes or --confidence; those are localization's.")
+    tables = [main_table(task, records)]
+    if options.by is not None:
+        tables.append(by_table(task, records, options.by))
+    if options.budgets or len({record.budget for record in records}) > 1:
+        tables.append(evidence_table(task, records))
+    return tables
+
+
+def main_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Table:
+    """One row a policy and amount of evidence: the task's measures, by magnification, and how the episodes ended."""
+    measures = _measures(task, records)
+    parts = parts_of(records, task.split_by)
+    split = [measure for measure in measures if measure.split and len(parts) > 1]
+    rows = []
+    for row, episodes in ordered_rows(records):
+        cells: dict[str, Cell] = _row_cells(row) | _cells(measures, episodes) | _counts(episodes)
+        for measure in split:
+            for part, group in parts_of(episodes, task.split_by).items():
+                cells[f"{measure.key}_{part}"] = measure.of(scored(group)) if scored(group) else None
+        outcomes = Counter(record.outcome for record in episodes)
+        rows.append(cells | {outcome: outcomes[outcome] for outcome in get_args(Outcome)})
+    blocks = [Block("", tuple(map(_column, measures)))]
+    for measure in split:
+        columns = [Column(f"{measure.key}_{name}", name, measure.digits, measure.scale) for name in parts]
+        blocks.append(Block(f"{measure.label.capitalize()} by {task.split_by}", tuple(columns)))
+    endings = [Column(outcome, outcome.replace("_", "\n"), always=outcome == "scored") for outcome in get_args(Outcome)]
+    blocks.append(
+        Block(
+            "What was asked, and how the episodes ended; endings that never occurred are left out",
+            (Column("items", "items"), Column("episodes", "episodes"), _units_column(records), *endings),
+        )
+    )
+    notes = [_percent_note(measures), *differing_rows_note(records)]
+    lost = sum(record.score is None for record in records)
+    if lost:
+        notes.append(
+            f"Infrastructure errors ({lost:,}) have no score and are in no figure; resuming the run repeats them."
+        )
+    return _table("evidence", task.name, _keys(records), blocks, rows, notes, records)
+
+
+def by_table(task: EvidenceTask, records: Sequence[EpisodeRecord], field: str) -> Table:
+    """The measures for each group of a field, such as organ, set, split or what a suite's references add."""
+    name_of = group_of(field, records)
+    measures = _measures(task, records)
+    rows = []
+    for row, episodes in ordered_rows(records):
+        groups = group_by(episodes, name_of)
+        for name in sorted(groups):
+            rows.append(_row_cells(row) | {field: name} | _cells(measures, groups[name]) | _counts(groups[name]))
+    columns = (*map(_column, measures), Column("items", "items"), _units_column(records))
+    keys = (*_keys(records), Column(field, field))
+    return _table("by", f"{task.name} by {field}", keys, [Block("", columns)], rows, [_percent_note(measures)], records)
+
+
+def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Table:
+    """What each amount of evidence brings against all of it, paired over items; and all of it against the best single
+    magnification, as EviPathBench reports it."""
+    rows: list[dict[str, Cell]] = []
+    for (policy, endpoint), episodes in group_by(records, lambda record: (record.policy, record.endpoint)).items():
+        arms = group_by(scored(episodes), lambda record: record.budget)
+        full = _full(list(arms))
+        for budget in sorted(arms, key=_amount):
+            cells: dict[str, Cell] = {"accuracy": accuracy(arms[budget]), "items": _items(arms[budget])}
+            if full is not None and budget != full:
+                cells["difference"] = paired_accuracy(arms[budget], arms[full])
+            rows.append(_row_cells((policy, endpoint, budget)) | cells)
+        singles = [budget for budget in arms if len(_subset(budget)) == 1 and budget != full]
+        if full is not None and singles:
+            best = max(singles, key=lambda budget: accuracy(arms[budget]).value or 0)
+            gain = paired_accuracy(arms[full], arms[best])
+            rows.append(_row_cells((policy, endpoint, f"{full} - {best} (best single)")) | {"difference": gain})
+    columns = (
+        Column("accuracy", "accuracy", 1, 100),
+        Column("difference", "difference", 1, 100, signed=True),
+        Column("items", "items"),
+    )
+    notes = [
+        "Differences are percentage points, paired over items, against all of the evidence; the last row of a policy "
+        "has all of it against its best single magnification; * where the interval excludes 0."
+    ]
+    return _table(
+        "evidence_shown", f"{task.name}: evidence shown", _keys(records), [Block("", columns)], rows, notes, records
+    )
+
+
+def paired_accuracy(first: Sequence[EpisodeRecord], second: Sequence[EpisodeRecord]) -> Estimate:
+    """The mean difference of accuracy over the items that both have, with its interval."""
+    one, other = (_shares(records) for records in (first, second))
+    common = [item for item in one if item in other]
+    return paired_difference(
+        [one[item][0] for item in common], [other[item][0] for item in common], [one[item][1] for item in common]
+    )
+
+
+def _shares(records: Sequence[EpisodeRecord]) -> dict[str, tuple[float, tuple[str, str]]]:
+    """The share of right episodes of each item, and its unit."""
+    groups = group_by(scored(records), lambda record: record.item)
+    return {
+        item: (sum(record.score == 1 for record in group) / len(group), unit_of(group[0]))
+        for item, group in groups.items()
+    }
+
+
+# -- rows and columns ---------------------------------------------------------------------------------------------
+
+
+def ordered_rows(records: Sequence[EpisodeRecord]) -> list[tuple[Row, list[EpisodeRecord]]]:
+    """Policies in order of appearance, each with its amounts of evidence from the least to all."""
+    groups = group_by(records, row_of)
+    order = list(dict.fromkeys((policy, endpoint) for policy, endpoint, _ in groups))
+    return [
+        (row, groups[row]) for row in sorted(groups, key=lambda row: (order.index((row[0], row[1])), _amount(row[2])))
+    ]
+
+
+def parts_of(records: Sequence[EpisodeRecord], field: str) -> dict[str, list[EpisodeRecord]]:
+    """Episodes by a field of their groups, numbers rising, such as "2.5x"; without those that have none."""
+    known = [record for record in records if record.groups.get(field) is not None]
+    if not known:
+        return {}
+    groups = group_by(sorted(known, key=lambda record: _value(record.groups[field])), group_of(field, known))
+    return dict(groups)
+
+
+def _value(value: str | float | None) -> tuple[float, str]:
+    return (value, "") if isinstance(value, int | float) else (0.0, str(value))
+
+
+def _subset(budget: str) -> tuple[float, ...]:
+    keep = Evidence.of(budget).keep
+    return keep if isinstance(keep, tuple) else ()
+
+
+def _amount(budget: str) -> tuple[int, int, str]:
+    """A sort key: no image, single magnifications, several, everything else, all."""
+    subset = _subset(budget)
+    rank = {"text": 0, "all": 4}.get(budget, 1 if subset else 3)
+    return rank, len(subset), f"{subset[0]:09.3f} {budget}" if subset else budget
+
+
+def _full(budgets: Sequence[str]) -> str | None:
+    """What holds all of the evidence: "all", or the largest subset of magnifications; None where nothing does."""
+    if "all" in budgets:
+        return "all"
+    largest = max(budgets, key=lambda budget: len(_subset(budget)), default=None)
+    return largest if largest is not None and len(_subset(largest)) > 1 else None
+
+
+def _measures(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> tuple[Measure, ...]:
+    with_options = all(record.metrics.get("options") for record in scored(records))
+    return (*task.measures, *((CHANCE, TOP_LETTER) if with_options and ACCURACY in task.measures else ()))
+
+
+def _cells(measures: Sequence[Measure], episodes: Sequence[EpisodeRecord]) -> dict[str, Cell]:
+    valued = scored(episodes)
+    return {measure.key: measure.of(valued) if valued else None for measure in measures}
+
+
+def _column(measure: Measure) -> Column:
+    return Column(measure.key, measure.label, measure.digits, measure.scale)
+
+
+def _keys(records: Sequence[EpisodeRecord]) -> tuple[Column, ...]:
+    endpoint = (Column("endpoint", "endpoint"),) if any(record.endpoint is not None for record in records) else ()
+    return (Column("policy", "policy"), *endpoint, EVIDENCE)
+
+
+def _row_cells(row: Row) -> dict[str, Cell]:
+    policy, endpoint, budget = row
+    return {"policy": policy, "endpoint": endpoint, "budget": budget}
+
+
+def _items(records: Sequence[EpisodeRecord]) -> int:
+    return len({record.item for record in records})
+
+
+def _counts(episodes: Sequence[EpisodeRecord]) -> dict[str, Cell]:
+    valued = scored(episodes)
+    units = len({unit_of(record) for record in valued})
+    return {"items": _items(valued), "episodes": len(valued), "units": units}
+
+
+def _units_column(records: Sequence[EpisodeRecord]) -> Column:
+    kinds = {unit_of(record)[0] for record in records}
+    return Column("units", f"{kinds.pop()}s" if len(kinds) == 1 else "units")
+
+
+def _percent_note(measures: Sequence[Measure]) -> str:
+    named = [measure.label.replace("\n", " ") for measure in measures if measure.scale == 100]
+    return f"In per cent: {', '.join(named)}. Items weigh alike."
+
+
+def _table(
+    name: str,
+    title: str,
+    keys: tuple[Column, ...],
+    blocks: Sequence[Block],
+    rows: Sequence[Mapping[str, Cell]],
+    notes: Sequence[str],
+    records: Sequence[EpisodeRecord],
+) -> Table:
+    cells = [cell for row in rows for cell in row.values() if isinstance(cell, Estimate)]
+    interval = [interval_note(records, cells)] if cells else []
+    return Table(name, title, keys, tuple(blocks), tuple(rows), (*interval, *notes))

@@ -1,0 +1,60 @@
+"""What every builder of items shares: how it is asked, and what it gives back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from wsigym.errors import UnknownNameError
+
+from ..cohort import Cohort
+from ..item_files import Asked
+from .mining import THRESHOLD
+
+__all__ = ["CELL_FIELDS", "Build", "Builder", "Built", "Rewrite"]
+
+CELL_FIELDS = ("split", "organ", "magnification")
+"""Distractors come from one cell: EviPathBench's organ and magnification, within a split where there are splits."""
+
+Rewrite = Callable[[str], str]
+"""From a question to the same question in other words, or itself where none was found."""
+
+
+def _as_it_is(question: str) -> str:
+    return question
+
+
+@dataclass(frozen=True)
+class Build:
+    """How items are built.
+
+    `encoder` as in `encoders.encode`; `cell` which of `CELL_FIELDS` distractors share with the key; `seed` of the order
+    of starts, options and lots; `threshold` of the largest cosine within a set; `rewrite` for the stems.
+    """
+
+    encoder: str = "tfidf"
+    cell: tuple[str, ...] = CELL_FIELDS
+    seed: int = 0
+    threshold: float = THRESHOLD
+    rewrite: Rewrite = _as_it_is
+
+    def __post_init__(self) -> None:
+        for name in self.cell:
+            if name not in CELL_FIELDS:
+                raise UnknownNameError("cell field", name, CELL_FIELDS)
+
+    def cell_of(self, values: Mapping[str, object]) -> tuple[object, ...]:
+        """The cell of what has these values; a value that is unknown is a cell of its own."""
+        return tuple(values.get(name) for name in self.cell)
+
+
+@dataclass
+class Built:
+    """Items with their references, and how many were dropped for each reason."""
+
+    asked: list[Asked] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+Builder = Callable[[Cohort, Build], Built]
