@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import nn
 
 from wsigym.envs.policy import Info
@@ -64,7 +64,7 @@ def save_net(net: TileNet, path: Path, trained_on: Mapping[str, str]) -> None:
     # One entry, as safetensors writes several in any order.
     header = {FORMAT: json.dumps({"magnifications": net.magnifications, **trained_on})}
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_file({name: value.contiguous() for name, value in net.state_dict().items()}, path, header)
+    path.write_bytes(save({name: value.contiguous() for name, value in net.state_dict().items()}, header))
 
 
 class LearnedScorer(TileScorer):

@@ -24,6 +24,9 @@ from .shapes import Annotations, settle
 __all__ = ["Import", "ImportReport", "import_annotations", "import_nodes"]
 
 Result = TypeVar("Result")
+NO_CLASS = "(none: --class =NAME)"
+"""How a message calls the class of areas whose annotator gave none, and how it is renamed."""
+
 Progress = Callable[[int, int], None]
 """Called after each file with how many are read, and how many there are."""
 
@@ -275,7 +278,7 @@ def _check_classes(classes: Mapping[str, str], labels: set[str | None]) -> None:
     known = {label or "" for label in labels}
     for name, new_name in classes.items():
         if name not in known:
-            raise UnknownNameError("class", name, sorted(repr(label) for label in known))
+            raise UnknownNameError("class", name, sorted(label or NO_CLASS for label in known))
         if not new_name.strip():
             raise InvalidArgumentError(f"class {name!r} is mapped to nothing; give it a name, such as 'tumour'.")
 

@@ -48,6 +48,11 @@ def test_it_learns_what_the_regions_show(trained: tuple[Path, Trained]) -> None:
         assert suspicion(scorer, PURPLE, magnification) > 0.5 > suspicion(scorer, PINK, magnification)
 
 
+def test_others_may_read_what_was_trained(folder: Path, trained: tuple[Path, Trained]) -> None:
+    (folder / "any").write_bytes(b"")
+    assert trained[0].stat().st_mode == (folder / "any").stat().st_mode
+
+
 def test_training_is_seeded(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wsigym.baselines.tile_training.TILES_A_LEVEL", 8)
     cohort = Cohort.load(folder)
