@@ -26,6 +26,9 @@ _COLOUR = {"rgb": _ADOBE + b"\0", "ycbcr": _ADOBE + b"\1", "grey": b""}
 _LUMA_SAMPLING = {0x11, 0x12, 0x21, 0x22, 0x41, 0x14}
 """Sampling factors (horizontal, vertical) of luma that libjpeg-turbo's interface knows, 4:4:4 to 4:1:1."""
 
+CHECK_SHRINK = 8
+"""By how much a tile is shrunk that is decoded only to see whether it is sound."""
+
 OFF_ALIGNMENT = 8
 """Where in the memory allocated, which begins at a multiple of 16 bytes, a decoded tile begins. On multiples of 16 or
 32 libjpeg-turbo's colour conversion (SSE2, AVX2) writes past the processor's caches, which costs a tenth or more of a

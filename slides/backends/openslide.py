@@ -11,8 +11,10 @@ import openslide
 
 from wsigym.errors import BadTileError, SlideOpenError, SlideReadError
 
+from ._jpeg import CHECK_SHRINK
 from ._pixels import background_from, over_background
 from ._tiff import check_tiff_file
+from .tiles import TilesBackend
 
 __all__ = ["OpenSlideBackend"]
 
@@ -63,6 +65,7 @@ class OpenSlideBackend:
         self._downsamples = self._slide.level_downsamples
         self.icc_profile = _icc_profile(self._slide)
         self.associated_names = tuple(self._slide.associated_images)
+        self._checker = _checker(location, self.level_dimensions)
 
     @classmethod
     def recognises(cls, location: str) -> bool:
@@ -75,6 +78,10 @@ class OpenSlideBackend:
         return (width, height) if width > 0 and height > 0 else (UNTILED_PX, UNTILED_PX)
 
     def read_level(self, level: int, x: int, y: int, width: int, height: int, shrink: int = 1) -> npt.NDArray[np.uint8]:
+        if self._checker is not None:
+            first_x, first_y = x // CHECK_SHRINK, y // CHECK_SHRINK
+            count_x, count_y = -(-(x + width) // CHECK_SHRINK) - first_x, -(-(y + height) // CHECK_SHRINK) - first_y
+            self._checker.read_level(level, first_x, first_y, count_x, count_y, CHECK_SHRINK)
         downsample = self._downsamples[level]
         (before_x, location_x), (before_y, location_y) = _on_grid(x, downsample), _on_grid(y, downsample)
         location, size = (location_x, location_y), (width + before_x, height + before_y)
@@ -108,6 +115,8 @@ class OpenSlideBackend:
 
     def close(self) -> None:
         self._slide.close()
+        if self._checker is not None:
+            self._checker.close()
 
     def _open(self) -> openslide.OpenSlide:
         try:
@@ -116,6 +125,19 @@ class OpenSlideBackend:
             raise SlideOpenError(f"{self._location}: OpenSlide cannot open it ({error}).") from error
         slide.set_cache(_shared_cache())
         return slide
+
+
+def _checker(location: str, level_dimensions: tuple[tuple[int, int], ...]) -> TilesBackend | None:
+    """Our own reader of the file's tiles, where it is of that reader's kind.
+
+    OpenSlide shows what there is of a JPEG tile that is cut short, and grey behind, and says nothing. So each tile is
+    first decoded at an eighth, once as long as the cache of tiles keeps that: 0.1 to 0.2 ms of the several that
+    OpenSlide takes for a region.
+    """
+    if not TilesBackend.recognises(location):
+        return None
+    tiles = TilesBackend(location)
+    return tiles if tiles.level_dimensions == level_dimensions else None
 
 
 def _on_grid(place: int, downsample: float) -> tuple[int, int]:

@@ -8,6 +8,7 @@ never scanned with black, and reads truncated JPEG tiles as if they were whole.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from wsigym.errors import BadTileError, SlideOpenError, SlideReadError, Unsuppor
 
 from ..cache import next_token
 from ..cache import tiles as tile_cache
+from ._jpeg import CHECK_SHRINK, Completer, JpegError, JpegKind, checked_tables, decode
 from ._pixels import background_from, over_background
 from ._tiff import check_tiff, is_tiled_tiff
 
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["TiffSlideBackend"]
 
 _JPEG_END = b"\xff\xd9"
+
+_JPEG_COLOURS = {
+    (tifffile.PHOTOMETRIC.RGB, 3): "rgb",
+    (tifffile.PHOTOMETRIC.YCBCR, 3): "ycbcr",
+    (tifffile.PHOTOMETRIC.MINISBLACK, 1): "grey",
+}
 
 BLOCK_BYTES = 2**18
 """What is fetched from a URL at once, and kept (32 blocks): a few tiles. fsspec's 5 MiB would be mostly waste."""
@@ -57,6 +65,7 @@ class TiffSlideBackend:
             raise SlideOpenError(
                 f"{location}: its images do not fit together ({type(error).__name__}: {error})."
             ) from error
+        self._checks = [_jpeg_check(page) for page in self._levels]
         self.properties = _properties(self._slide, location)
         self.background = background_from(self.properties)
         self.level_dimensions = tuple((page.imagewidth, page.imagelength) for page in self._levels)
@@ -133,9 +142,11 @@ class TiffSlideBackend:
         try:
             tables = {}
             if page.compression == tifffile.COMPRESSION.JPEG:
-                # The decoder fills what is missing of a cut stream with grey and says nothing.
+                # tifffile's decoder fills what is missing of a cut stream with grey and says nothing.
                 if data.rfind(_JPEG_END) < 0:
                     raise ValueError("the JPEG stream ends early")
+                if (check := self._checks[level]) is not None:
+                    check(data)
                 tables = {"jpegtables": page.jpegtables, "jpegheader": page.jpegheader}
             decoded = page.decode(data, index, **tables)[0]
         except Exception as error:  # the codecs' errors are of many types
@@ -203,6 +214,28 @@ def _is_unconverted(page: tifffile.TiffPage) -> bool:
     if page.compression == tifffile.COMPRESSION.APERIO_JP2000_YCBC:
         return True
     return page.photometric == tifffile.PHOTOMETRIC.YCBCR and page.compression != tifffile.COMPRESSION.JPEG
+
+
+def _jpeg_check(page: tifffile.TiffPage) -> Callable[[bytes], None] | None:
+    """What raises on a JPEG tile that does not decode to its end, at an eighth; None for pages of other kinds."""
+    photometric, width, height = tifffile.PHOTOMETRIC(page.photometric), page.tilewidth, page.tilelength
+    colour = _JPEG_COLOURS.get((photometric, page.samplesperpixel))
+    if page.compression != tifffile.COMPRESSION.JPEG or colour is None or width % CHECK_SHRINK or height % CHECK_SHRINK:
+        return None
+    try:
+        kind = JpegKind(width, height, colour, checked_tables(page.jpegtables))
+    except JpegError:
+        return None
+    completer = Completer(kind)
+
+    def check(data: bytes) -> None:
+        try:
+            stream = completer.whole(data)
+        except JpegError:
+            return  # progressive, say: tifffile knows more kinds
+        decode(stream, kind, CHECK_SHRINK)
+
+    return check
 
 
 def _alike(level: tifffile.TiffPage, first: tifffile.TiffPage) -> bool:

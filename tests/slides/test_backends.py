@@ -122,9 +122,9 @@ def _empty_tile(path: Path, index: int) -> None:
             tag.overwrite([0 if number == index else value for number, value in enumerate(tag.value)])
 
 
-def _damaged(path: Path, index: int, how: str) -> Path:
-    """A 256 x 256 px JPEG slide of 16 tiles of which one is broken."""
-    write_slide(path, noise(256, 256), downsamples=(1,), compression="jpeg")
+def _damaged(path: Path, index: int, how: str, compression: str) -> Path:
+    """A 256 x 256 px slide of 16 tiles of which one is broken."""
+    write_slide(path, noise(256, 256), downsamples=(1,), compression=compression)
     with tifffile.TiffFile(path) as tiff:
         offset, count = tiff.pages.first.dataoffsets[index], tiff.pages.first.databytecounts[index]
     data = bytearray(path.read_bytes())
@@ -139,9 +139,10 @@ def _damaged(path: Path, index: int, how: str) -> Path:
 
 
 @pytest.mark.parametrize("backend", BOTH)
+@pytest.mark.parametrize("compression", ["jpeg", "deflate"])
 @pytest.mark.parametrize("how", ["overwritten", "cut"])
-def test_a_bad_tile_raises_and_the_others_still_read(tmp_path: Path, backend: str, how: str) -> None:
-    path = _damaged(tmp_path / "bad.tif", 5, how)
+def test_a_bad_tile_raises_and_the_others_still_read(tmp_path: Path, backend: str, compression: str, how: str) -> None:
+    path = _damaged(tmp_path / "bad.tif", 5, how, compression)
     tile = {index: Box(index % 4 * 64, index // 4 * 64, 64, 64) for index in range(16)}
     with open_slide(path, backend=backend) as slide:
         good = {index: slide.read(box) for index, box in tile.items() if index != 5}
@@ -154,7 +155,7 @@ def test_a_bad_tile_raises_and_the_others_still_read(tmp_path: Path, backend: st
 
 
 def test_a_dead_openslide_handle_is_replaced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = _damaged(tmp_path / "bad.tif", 5, "overwritten")
+    path = _damaged(tmp_path / "bad.tif", 5, "overwritten", "deflate")  # JPEG tiles are checked before OpenSlide reads
     with open_slide(path, backend="openslide") as slide:
         opened: list[str] = []
         monkeypatch.setattr(openslide, "OpenSlide", lambda name: (opened.append(name), OpenSlide(name))[1])
@@ -166,8 +167,9 @@ def test_a_dead_openslide_handle_is_replaced_once(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("backend", BOTH)
-def test_a_bad_tile_in_one_thread_hurts_no_other(tmp_path: Path, backend: str) -> None:
-    path = _damaged(tmp_path / "bad.tif", 5, "overwritten")
+@pytest.mark.parametrize("compression", ["jpeg", "deflate"])
+def test_a_bad_tile_in_one_thread_hurts_no_other(tmp_path: Path, backend: str, compression: str) -> None:
+    path = _damaged(tmp_path / "bad.tif", 5, "overwritten", compression)
     tile = {index: Box(index % 4 * 64, index // 4 * 64, 64, 64) for index in range(16)}
     with open_slide(path, backend=backend) as slide:
         good = {index: slide.read(box) for index, box in tile.items() if index != 5}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
 from slides_builder import noise, write_slide
 
 from wsigym.errors import BadTileError, SlideReadError, UnknownNameError
@@ -67,17 +69,42 @@ def test_bad_tiles_of_a_shrunk_read_are_background(path: Path) -> None:
         assert not (shown[:16] == 255).all(axis=2).any()
 
 
-def test_a_tile_whose_end_is_missing_is_bad(tmp_path: Path) -> None:
-    """OpenSlide shows what there is and says nothing; the other backends look for the end."""
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_tile_whose_second_half_is_missing_is_bad(tmp_path: Path, backend: str, ends: bool) -> None:
+    """OpenSlide and tifffile show what there is and say nothing. With `ends`, the stream still has its end marker."""
     path = write_slide(tmp_path / "half.tif", noise(128, 64), downsamples=(1,), compression="jpeg")
     data = bytearray(path.read_bytes())
     with tifffile.TiffFile(path) as tiff:
         offset, count = tiff.pages[0].dataoffsets[1], tiff.pages[0].databytecounts[1]
-    data[offset + count * 2 // 3 : offset + count] = bytes(count - count * 2 // 3)
+    first, last = offset + count * 2 // 3, offset + count - 2 * ends
+    data[first:last] = bytes(last - first)
     path.write_bytes(data)
-    for backend in ("auto", "tiffslide"):
-        with open_slide(path, backend=backend) as slide, pytest.raises(BadTileError):
-            slide.read(slide.box)
+    with open_slide(path, backend=backend) as slide:
+        for box in (slide.box, Box(64, 0, 1, 1), Box(127, 63, 1, 1), Box(63, 0, 2, 1)):
+            with pytest.raises(BadTileError):
+                slide.read(box)
+        assert slide.read(Box(0, 0, 64, 64)).shape == (64, 64, 3)
+    with open_slide(path, backend=backend, on_bad_tile="background") as slide:
+        assert (slide.read(slide.box)[:, 64:] == 255).all()
+        assert slide.bad_tiles == 1
+
+
+def test_jpeg_of_kinds_that_are_not_checked_still_reads(tmp_path: Path) -> None:
+    """Progressive tiles, which "tiles" does not take."""
+    pixels = noise(128, 64)
+    streams = []
+    for left in (0, 64):
+        buffer = io.BytesIO()
+        Image.fromarray(pixels[:, left : left + 64]).save(buffer, "jpeg", progressive=True, subsampling=0)
+        streams.append(buffer.getvalue())
+    path = tmp_path / "progressive.tif"
+    tifffile.imwrite(
+        path, iter(streams), shape=pixels.shape, dtype=np.uint8, tile=(64, 64), compression="jpeg", photometric="ycbcr"
+    )
+    for backend in ("openslide", "tiffslide"):
+        with open_slide(path, backend=backend) as slide:
+            assert np.abs(slide.read(slide.box).astype(int) - pixels).mean() < 5
 
 
 def test_a_file_that_cannot_be_read_is_no_bad_tile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,11 +227,17 @@ def test_what_openslide_recognises_but_does_not_open_is_tiffslides(tmp_path: Pat
 
 @pytest.mark.parametrize("mpp", [None, 0.25])
 def test_what_no_backend_opens_is_told_by_the_first(tmp_path: Path, mpp: float | None) -> None:
-    """A broken slide is not taken for a flat image either, when mpp is given."""
+    """A broken slide is not taken for a flat image either, when mpp is given: an MRXS file is a JPEG image too."""
     path = write_slide(tmp_path / "cut.tif", noise(128, 128), downsamples=(1,), compression="deflate")
     path.write_bytes(path.read_bytes()[:-500])
     with pytest.raises(SlideOpenError, match="truncated"):
         open_slide(path, mpp=mpp)
+    mirax = tmp_path / "broken.mrxs"
+    Image.fromarray(noise(64, 64)).save(mirax, "jpeg")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "Slidedat.ini").write_text("[GENERAL]\n")
+    with pytest.raises(SlideOpenError, match="OpenSlide cannot open it"):
+        open_slide(mirax, mpp=mpp)
 
 
 @pytest.mark.parametrize("compression", ["deflate", "jpeg2000", 33003])
