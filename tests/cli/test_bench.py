@@ -24,3 +24,19 @@ def test_env_as_json() -> None:
     measured = json.loads(done.stdout)
     assert measured["rows"][0]["view_px"] == 96
     assert measured["second_env_mib"] < 5
+
+
+def test_scoring() -> None:
+    done = CliRunner().invoke(app, ["bench", "scoring", "--quick"])
+    assert done.exit_code == 0, done.output
+    assert "replies parsed and scored" in done.output
+    assert "times as long" in done.output
+
+
+def test_scoring_as_json() -> None:
+    done = CliRunner().invoke(app, ["bench", "scoring", "--quick", "--json"])
+    assert done.exit_code == 0, done.output
+    measured = json.loads(done.stdout)
+    assert measured["replies"] == 3000
+    # 300,000 replies in a minute are 5,000 a second.
+    assert measured["score_s"] < 3

@@ -1,4 +1,4 @@
-"""`wsigym bench [reader|env]`: speed on this machine, as ratios of what is measured side by side."""
+"""`wsigym bench [reader|env|scoring]`: speed on this machine, as ratios of what is measured side by side."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def bench(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         reader()
         env()
+        scoring()
 
 
 @app.command()
@@ -89,6 +90,28 @@ def env(quick: Quick = False, as_json: AsJson = False) -> None:
         ],
     )
     typer.echo(f"a second environment on an open slide takes {measured.second_env_mib:.2f} MiB beside the tile cache")
+
+
+@app.command()
+def scoring(quick: Quick = False, as_json: AsJson = False) -> None:
+    """Scoring replies one by one, metrics over all of them, and a bootstrap of 2,000 draws against SciPy's."""
+    from wsigym.benchmarks.speed_scoring import ScoringSizes, bench_scoring
+
+    with progress_of("measurements") as progress:
+        measured = bench_scoring(ScoringSizes.quick() if quick else ScoringSizes(), progress)
+    if as_json:
+        typer.echo(json.dumps(measured.to_json(), indent=1))
+        return
+    _print(
+        "Seconds of processor time on one core",
+        ("what", "of", "seconds"),
+        [
+            ["replies parsed and scored", f"{measured.replies:,}", f"{measured.score_s:.1f}"],
+            ["metrics with intervals", f"{measured.replies:,}", f"{measured.metrics_s:.1f}"],
+            ["bootstrap over cases", f"{measured.items:,}", f"{measured.bootstrap_s:.2f}"],
+        ],
+    )
+    typer.echo(f"scipy.stats.bootstrap takes {measured.against_scipy} times as long")
 
 
 def _reader_cells(row: Row) -> list[str]:
