@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .opening import open_slide
     from .resolution import Resolution
     from .slide import Slide
-    from .stain import StainMap, haematoxylin_density, haematoxylin_of
+    from .stain import StainMap, haematoxylin_density, haematoxylin_of, nuclear_density_of
     from .tissue import TissueMap, tissue_mask, tissue_mask_of
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "haematoxylin_of",
     "magnification_from_mpp",
     "mpp_from_magnification",
+    "nuclear_density_of",
     "open_slide",
     "set_cache_size",
     "shown_magnification",
@@ -57,6 +58,7 @@ _HOME_OF = {
     "cache_info": "cache",
     "haematoxylin_density": "stain",
     "haematoxylin_of": "stain",
+    "nuclear_density_of": "stain",
     "open_slide": "opening",
     "set_cache_size": "cache",
     "tissue_mask": "tissue",

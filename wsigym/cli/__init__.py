@@ -19,7 +19,7 @@ from rich.console import Console
 import wsigym
 from wsigym.errors import WsigymError, WsigymWarning
 
-from . import bench, cohort, demo, endpoint, items, listing, replay, run, table, tiles, transcripts
+from . import bench, cohort, demo, endpoint, items, listing, replay, run, serve, table, tiles, transcripts
 
 __all__ = ["app", "main"]
 
@@ -38,7 +38,7 @@ app.add_typer(items.app, name="items")
 app.add_typer(tiles.app, name="tiles")
 for command in (
     demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, replay.replay, table.table,
-    transcripts.transcripts,
+    transcripts.transcripts, serve.serve_scripted,
 ):  # fmt: skip
     app.command()(command)
 
