@@ -146,7 +146,12 @@ class Exploration:
         assert isinstance(inner, ExplorationEnv)
         if inner.schedule == "cascade" or inner.budget.keep is None:
             return {}
-        cascade = policy.in_cascade  # type: ignore[attr-defined]  # only searches get a free budget
+        cascade = getattr(policy, "in_cascade", None)
+        if cascade is None:
+            raise InvalidArgumentError(
+                f"budget {inner.budget.label} is what the policy's scorer views in the cascade, and this policy has no "
+                "`in_cascade`, a policy that scores pages as it does; give it one, or a budget such as tiles=300."
+            )
         cascade.seed(seed)
         if cascade.reads_reference:
             cascade.see_reference(item.reference)

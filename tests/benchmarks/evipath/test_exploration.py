@@ -93,6 +93,24 @@ def test_searches_get_the_tiles_that_the_cascade_viewed_with_the_same_scorer(pla
     assert record_of(played, "best-first:oracle", "positive").metrics["retained_40x"] == 36
 
 
+def test_a_search_without_a_cascade_of_its_own_needs_a_number(folder: Path, tmp_path: Path) -> None:
+    class Search:
+        def reset(self, observation: Any, info: Any) -> None:
+            pass
+
+        def act(self, observation: Any, info: Any) -> dict[str, Any]:
+            return {"scores": np.zeros(16), "next": 63}
+
+    arguments: dict[str, Any] = {"cohort": folder, "env_arguments": SMALL, "make_policy": lambda name: Search()}
+    summary = run("evipath/exploration", policies=["best-first:mine"], out=tmp_path / "a", **arguments)
+    assert summary.failed == 2
+    assert "no `in_cascade`" in str(summary.first_error)
+    numbered = run(
+        "evipath/exploration", policies=["best-first:mine"], budgets=["tiles=50"], out=tmp_path / "b", **arguments
+    )
+    assert (numbered.played, numbered.failed) == (2, 0)
+
+
 def test_a_search_keeps_36_whatever_the_budget(folder: Path, tmp_path: Path) -> None:
     budgets = ["loose", "tiles=150", "tiles=all"]
     run(
