@@ -94,8 +94,9 @@ def _checked_temperature(value: object) -> object:
 
 
 def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
-    if taken := sorted(body.keys() & {"messages", "model", "n", "stream", "tools"}):
-        raise ValueError(f"has {', '.join(taken)}, which the client itself decides")
+    own = {"messages", "model", "n", "stream", "tools", "temperature", "max_tokens", "max_completion_tokens"}
+    if taken := sorted(body.keys() & own):
+        raise ValueError(f"has {', '.join(taken)}, which the client or a setting of its own decides")
     try:
         json.dumps(body, allow_nan=False)
     except (TypeError, ValueError) as error:

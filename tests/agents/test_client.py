@@ -186,10 +186,12 @@ def test_a_broken_answer_is_asked_for_again(broken: Any, said: str) -> None:
     assert f"gave {said}" in str(error_of(broken, retries=0))
 
 
-def test_numbers_that_json_has_not() -> None:
+def test_numbers_that_json_has_not(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
     body = json.dumps(completion()).replace("100", "NaN")
-    with chat_server(lambda _: body) as server:
-        assert ask(endpoint_of(server)).request.tokens_in is None
+    with chat_server(lambda _: body) as server, RequestLog(path) as log:
+        assert ask(endpoint_of(server), log=log).request.tokens_in is None
+    assert "NaN" not in path.read_text()  # what others read is JSON
 
 
 def test_a_filtered_request_is_a_refusal(tmp_path: Path) -> None:
@@ -262,7 +264,7 @@ def test_a_pause_is_kept_by_all_requests(seconds: str) -> None:
         while not server.asked:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
-        others = [client.ask(Turn(f"e{n}", 0), HELLO) for n in range(1, 8)]
+        others = [asyncio.ensure_future(client.ask(Turn(f"e{n}", 0), HELLO)) for n in range(1, 8)]
         return [await first, *await asyncio.gather(*others)]
 
     with chat_server(reply) as server:
@@ -272,9 +274,13 @@ def test_a_pause_is_kept_by_all_requests(seconds: str) -> None:
     assert max(asked.at for asked in server.asked) - server.asked[0].at < 4
 
 
-def test_a_long_pause_is_not_waited_for() -> None:
-    error = error_of(failing(429, "come tomorrow", Retry_After="86400"))
-    assert "allows no more requests for now (HTTP 429): come tomorrow." in str(error)
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(429, "allows no more requests for now (HTTP 429): tomorrow."), (503, "failed (HTTP 503): tomorrow.")],
+)
+def test_a_long_pause_is_not_waited_for(status: int, said: str) -> None:
+    error = error_of(failing(status, "tomorrow", Retry_After="86400"))
+    assert said in str(error)
     assert "It asked for a pause of 86400 s" in str(error)
 
 
@@ -333,16 +339,17 @@ def test_nobody_there() -> None:
 # The key
 
 
+@pytest.mark.parametrize("key", [KEY, KEY[3:]])
 def test_the_key_is_sent_and_shown_nowhere(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    key: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("E_KEY", f" {KEY}\n")  # as files and shells leave it
+    monkeypatch.setenv("E_KEY", f" {key}\n")  # as files and shells leave it
     caplog.set_level(logging.DEBUG)
     told = []
     for reply in (
-        failing(401, KEY),
+        failing(401, key),
         failing(400, f"Bearer {KEY} sk-{KEY[3:9]}***"),
-        failing(418, KEY),
+        failing(418, key),
         completion(KEY[:9]),
     ):
         with chat_server(in_turn(reply)) as server, RequestLog(tmp_path / "r.jsonl") as log:
@@ -352,7 +359,7 @@ def test_the_key_is_sent_and_shown_nowhere(
             except EndpointError as error:
                 told.append("".join(traceback.format_exception(error)))
             told.append(repr(endpoint))
-        assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"
+        assert server.asked[0].headers["Authorization"] == f"Bearer {key}"
     assert "refused the key in $E_KEY (HTTP 401)" in told[0]
     everything = "\n".join([*told, caplog.text])
     for part in (KEY, KEY[3:], KEY[3:9]):

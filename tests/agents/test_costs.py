@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsigym.agents.costs import Purse, cost_usd, most_tokens_in
+from wsigym.agents.costs import Purse, Reserved, cost_usd, most_tokens_in
 from wsigym.agents.endpoints import Endpoint
 from wsigym.errors import CostLimitError, InvalidArgumentError
 
@@ -67,6 +67,15 @@ def test_never_more_than_the_limit(
     assert max(worst) <= max(limit, 0) + 1e-9 or max(worst) == 0
     assert purse.spent_usd <= max(limit, spent) + 1e-9
     assert purse.in_flight_usd == 0
+
+
+def test_what_is_not_counted_costs_the_maximum() -> None:
+    reserved = Reserved(0.5)
+    assert reserved.paid_usd == 0
+    reserved.settle(None)
+    assert reserved.paid_usd == 0.5
+    reserved.settle(0.25)
+    assert reserved.paid_usd == 0.25
 
 
 def test_waits_while_others_may_turn_out_cheaper() -> None:

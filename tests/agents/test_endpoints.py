@@ -142,7 +142,7 @@ def test_names_from_models() -> None:
         ({"max_tokens": 0}, "max_tokens: Input should be greater than or equal to 1"),
         ({"timeout_s": float("inf")}, "timeout_s: Input should be a finite number"),
         ({"price_in": 1.0}, "of price_in and price_out one is missing"),
-        ({"extra_body": {"stream": True}}, "extra_body has stream, which the client itself decides"),
+        ({"extra_body": {"stream": True}}, "extra_body has stream, which the client or a setting"),
         ({"extra_body": {"x": float("nan")}}, "extra_body cannot be sent as JSON"),
         ({"name": "a+b"}, r"name is 'a\+b'"),
     ],
