@@ -381,7 +381,7 @@ def _cause_of(error: BaseException) -> str:
         error = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
         said = str(error) or said
         if isinstance(error, OSError) and error.errno:  # negative: of the resolver, which has words of its own
-            said = os.strerror(error.errno) if error.errno > 0 else error.strerror
+            said = os.strerror(error.errno) if error.errno > 0 else str(error.strerror)
     return said
 
 
