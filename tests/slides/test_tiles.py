@@ -22,8 +22,8 @@ from wsigym.slides.backends._tiff import MAX_TILE_PX
 from wsigym.slides.resample import resize
 
 PSNR_WHOLE, PSNR_PARTS = {2: 43.0, 4: 45.0, 8: 50.0}, {2: 38.0, 4: 36.0, 8: 34.0}
-"""Mean dB on tissue between reads that are shrunk in the DCT, by a factor, and the exact area mean, at least: where each
-pixel shown covers whole shrunk pixels, and where it covers two or more and parts."""
+"""Mean dB on tissue between reads shrunk in the DCT, by a factor, and the exact area mean, at least: where each pixel
+shown covers whole shrunk pixels, and where it covers two or more and parts."""
 
 
 def _psnr(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> float:
