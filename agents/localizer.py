@@ -4,7 +4,8 @@
             task becomes the first messages
     ask     the model
     read    its message becomes calls of tools; without one that can be read it is reminded
-    serve   calls are answered in turn, up to the first that is an action: a look or the report
+    serve   calls are answered in turn, up to the first that is an action: a look or the report; then, if there is
+            none, the model is asked again
 
 It may ask 3 (ROIs + 2) times: three for each look and for the report, as two invalid requests may come before each, and
 three to begin with. Of several calls in one message each is done and answered; from the ninth on they are not.
@@ -85,9 +86,9 @@ class Localizer(Agent):
         graph.add_node("read", self._read)
         graph.add_node("serve", self._serve)
         graph.add_edge(START, "hear")
-        graph.add_conditional_edges("hear", lambda state: "serve" if state["queue"] else "ask", ["serve", "ask"])
+        graph.add_edge("hear", "serve")
         graph.add_edge("ask", "read")
-        graph.add_conditional_edges("read", lambda state: "serve" if state["queue"] else "ask", ["serve", "ask"])
+        graph.add_edge("read", "serve")
         graph.add_conditional_edges("serve", lambda state: "ask" if state["action"] is None else END, ["ask", END])
         return graph.compile()
 
@@ -98,7 +99,7 @@ class Localizer(Agent):
         self._most_turns = TURNS_FOR_ONE * (info["rois_left"] + 2)
 
     async def next_action(self, info: Info) -> Action:
-        steps = 1 + STEPS_OF_A_TURN * (self._most_turns - self._state["turns"]) + 1
+        steps = 2 + STEPS_OF_A_TURN * (self._most_turns - self._state["turns"])  # hear and serve come first
         self._state = await run_graph(self.graph, {**self._state, "info": info, "action": None}, steps)
         return self._state["action"]
 
@@ -132,6 +133,8 @@ class Localizer(Agent):
 
     async def _ask(self, state: LocalizerState) -> LocalizerState:
         messages, left = state["messages"], self._most_turns - state["turns"]
+        if left == 0:  # LangGraph counts one node more than it lets end
+            raise NoAnswer("budget_exhausted", f"{state['turns']} messages, and no report")
         must_finish = state["info"]["rois_left"] == 0 or left <= LAST_TURNS
         if left == LAST_TURNS:
             messages += (user("You have two messages left. Call finish_and_report now, with the best box you have."),)

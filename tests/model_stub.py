@@ -55,13 +55,15 @@ class StubClient:
         )
 
 
-async def play(env: Any, agent: Any, options: dict[str, Any] | None = None, seed: int = 0) -> dict[str, Any]:
+async def play(
+    env: Any, agent: Any, options: dict[str, Any] | None = None, seed: int = 0, source: Any = None
+) -> dict[str, Any]:
     """One episode as the runner plays it: the last info, with the steps taken under "steps"."""
     from wsigym.envs.policy import NoAnswer
 
     observation, info = env.reset(seed=seed, options=options)
     agent.begin('{"item":"x"}')
-    agent.see_images(env.unwrapped)
+    agent.see_images(source or env.unwrapped)
     agent.reset(observation, info)
     steps: list[dict[str, Any]] = []
     over = False
