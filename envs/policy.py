@@ -14,6 +14,7 @@ and later:
     see_training(items)      called once where `reads_training` is True: the train split's items with their references
     see_reference(reference) called after `reset` where `reads_reference` is True: the oracle's door
     remarks                  mapping with "reason" or "conclusion" after `act`: text for the step's record
+    in_cascade               of a search in exploration: a policy that scores pages as it does, which counts its budget
     record()                 called once the episode is over, however it ended: what is kept of its requests, or None
 
 A policy that comes to no action raises `NoAnswer`, which ends the episode with score 0.
