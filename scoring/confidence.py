@@ -105,7 +105,7 @@ def calibration_error(
     """Mean over bins of |mean confidence - share of right answers|, in 0..1, lower is better; None without answers.
 
     The bins have equal mass: the answers sorted by confidence, cut into `bins` parts whose sizes differ by at most
-    one, weighted by their size; no more bins than answers. Answers of equal confidence count with their mean truth, so
+    one, weighted by their size. Answers of equal confidence count with their mean truth, so
     that their order changes nothing. Of few answers it is biased upwards: compare it at equal n. A guesser who states
     the chance level has 0.
     """
@@ -115,7 +115,7 @@ def calibration_error(
     _, place = np.unique(confidences, return_inverse=True)
     share = np.bincount(place, weights=right) / np.bincount(place)
     gaps = np.sort(confidences) - share[np.sort(place)]
-    parts = np.array_split(gaps, min(bins, len(gaps)))
+    parts = np.array_split(gaps, bins)
     return float(sum(abs(part.sum()) for part in parts) / len(gaps))
 
 

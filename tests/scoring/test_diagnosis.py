@@ -68,6 +68,7 @@ def test_top3_looks_at_two_differentials() -> None:
         ("SCC", 1, 0.5, "F"),
         ("SCC", 0, 0, "W"),
         ("Melanoma", 0, 1, "exact"),
+        ("Melanoma", 1, 1, "exact"),
         ("Uveal melanoma", 0, 0.5, "F"),
         ("Uveal melanoma", 2, 1, "exact"),
     ],

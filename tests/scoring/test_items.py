@@ -98,6 +98,10 @@ def test_other_right_answers() -> None:
     assert score("json", '{"diagnosis": "Melanoma"}', name, half=[{"diagnosis": "Naevus"}]).value == 1
 
 
+def test_nothing_is_not_even_the_answer_nothing() -> None:
+    assert score_parsed("json", {"a": "", "b": None}, {"a": "", "b": None}) == 0
+
+
 def test_truth_values_out_of_order_or_number_are_no_answer() -> None:
     assert score("json", '{"answers": [true]}', {"answers": [True, False]}).outcome == "unparsed"
     assert parse_answer("json", "true, false", {"answers": [True, False]}) == {"answers": [True, False]}

@@ -20,6 +20,11 @@ def test_each_task_weighs_the_same() -> None:
     assert result.safe == pytest.approx(0.75)
 
 
+def test_a_task_with_both_kinds_of_items() -> None:
+    result = refusals(np.array([True, True, False, True]), np.array([True, False, False, False]), ["organ"] * 4)
+    assert (result.safe, result.over) == (1, pytest.approx(2 / 3))
+
+
 def test_always_and_never() -> None:
     traps = np.array([True, False])
     for answer in (True, False):
