@@ -16,7 +16,7 @@ from .records import EpisodeKey, EpisodeRecord, StepRecord
 from .run_folder import Run, load_run
 from .suites import find_task
 
-__all__ = ["Replay", "episode_names", "find_episode", "replay"]
+__all__ = ["Replay", "cohort_of", "episode_names", "find_episode", "replay"]
 
 NOT_REPLAYED = {"act_seconds", "step_seconds", "reason", "conclusion"}
 """Fields of a step that a replay cannot tell: times, and what the policy said."""
@@ -51,13 +51,7 @@ def replay(
             f"episode {':'.join(episode_names(record)[-1:])} ended in an infrastructure error ({record.error}); "
             "it has no score to recompute."
         )
-    stamp = run.config.cohort
-    loaded = Cohort.load(cohort or stamp.path, allow_outside=allow_outside or stamp.allow_outside)
-    if loaded.sha256 != stamp.sha256:
-        raise RunError(
-            f"{loaded.root} is not the cohort of {run.folder}: its sha256 is {loaded.sha256}, "
-            f"the run's {stamp.sha256}. Give the run's cohort with --cohort."
-        )
+    loaded = cohort_of(run, cohort, allow_outside=allow_outside)
     outcome, score, metrics, steps = _played_again(run, record, loaded)
     differences = [
         f"{name}: recorded {was!r}, replayed {now!r}"
@@ -70,6 +64,18 @@ def replay(
         if was != now
     ]
     return Replay(record.key, record.score, score, tuple(differences))
+
+
+def cohort_of(run: Run, cohort: str | Path | None = None, *, allow_outside: bool = False) -> Cohort:
+    """The run's cohort, from where the run found it or from `cohort`. Raises `RunError` where it is another one."""
+    stamp = run.config.cohort
+    loaded = Cohort.load(cohort or stamp.path, allow_outside=allow_outside or stamp.allow_outside)
+    if loaded.sha256 != stamp.sha256:
+        raise RunError(
+            f"{loaded.root} is not the cohort of {run.folder}: its sha256 is {loaded.sha256}, "
+            f"the run's {stamp.sha256}. Give the run's cohort with --cohort."
+        )
+    return loaded
 
 
 def find_episode(run: Run, episode: str | int) -> EpisodeRecord:
