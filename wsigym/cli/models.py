@@ -95,7 +95,7 @@ def chosen_setups(
     if own and not by_address and [len(setup) for setup in named] != [1]:
         raise InvalidArgumentError(
             "--set, --api-key-env and --coordinates are settings of one endpoint, and "
-            f"{sum(map(len, named)) or 'none'} was named; set them in the endpoints file."
+            f"{sum(map(len, named)) or 'none'} were named; set them in the endpoints file."
         )
 
     def endpoint(name: str) -> Endpoint:
