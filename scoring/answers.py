@@ -112,6 +112,10 @@ _SENTENCE_CHARS = 300
 """An option's text inside a longer line is one mentioned along the way."""
 
 
+_LONG_ENOUGH = 4
+"""Letters of an option's text that is looked for within a sentence; a shorter one ("No") is a common word."""
+
+
 def strip_reasoning(text: str) -> str:
     """The reply without its <think> blocks. An unclosed block runs to the end, an unopened one from the start."""
     if "think" not in text.lower():
@@ -223,7 +227,7 @@ _DENIED = re.compile(
 _ANOTHER = re.compile(
     r"[\s.)\]*_\"']{0,6}(?:(?P<comma>,)|/|&|\+|(?i:and|or|und|oder|y|o|et|ou|и|или)(?!\w)|和|或|、)"
     r"(?:\s{0,3}(?i:and|or)(?!\w))?\s{0,3}(?:(?i:option|choice)\ )?(?P<open>[(\[*_\"']{0,4})(?P<letter>[A-Z])"
-    r"(?P<end>[)\].,;:*_\"'/&+]|\s{0,9}$|\s{0,3}[\n,/&]|\s(?i:and|or)(?!\w)|\s(?=\w))",
+    r"(?P<end>[)\].,;:!?*_\"'/&+]|\s{0,9}$|\s{0,3}[\n,/&]|\s(?i:and|or)(?!\w)|\s(?=\w))",
     re.MULTILINE,
 )
 _LISTED = re.compile(r"^[\s*_(\[>#•-]{0,12}([A-Z])(?:[)\].:]|\*\*|\s{0,8}$)", re.MULTILINE)
@@ -258,7 +262,9 @@ class _OptionReader:
             return letter
         line = self.lines[0][:_SENTENCE_CHARS]
         named = self._named_at(line, ends=True)
-        return named if named is not None and self.mentioned(line) == named else None
+        if named is None or named == self.mentioned(line):
+            return named
+        return named if len(self._options[named]) < _LONG_ENOUGH and self.mentioned(line) is None else None
 
     def boxed(self) -> int | None:
         """The option in \\boxed{}: a letter, or its text; boxes that differ are several answers."""
@@ -332,8 +338,8 @@ class _OptionReader:
         answers = set()
         for clause in _CLAUSE.split(folded):
             for mention in re.finditer("\x00(\\d+)\x00", clause):
-                denied = _NEGATION.search(clause, 0, mention.start()) or _DENIED.match(clause, mention.end())
-                if not denied and len(self._options[int(mention[1])]) > 3:
+                denied = _NEGATION.search(clause, 0, mention.start()) or _DENIED.search(clause, mention.end())
+                if not denied and len(self._options[int(mention[1])]) >= _LONG_ENOUGH:
                     answers.add(int(mention[1]))
         return _one(answers)
 
@@ -635,8 +641,6 @@ _NUMBER_WORDS = (
 
 
 def _only_number(text: str) -> float | None:
-    # A hyphen between two numbers is a range's, not a sign.
-    text = re.sub(r"(?<=\d)\s{0,3}[-—]\s{0,3}(?=\d)", " to ", text)
     numbers = {float(number.replace(",", "")) for number in _NUMBER.findall(text)}
     return numbers.pop() if len(numbers) == 1 else None
 

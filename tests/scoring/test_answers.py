@@ -144,6 +144,9 @@ VOCABULARY = Vocabulary(
         ("I would choose D", D),
         ("I'd go with (C).", C),
         ("C is the best answer.", C),
+        ("At first the answer is A. On reflection C is the best answer.", C),
+        ("Here C is the best answer. So the answer is D.", D),
+        ("Subselection: B", None),
         ("First I thought that the answer is A. On reflection the answer is D.", D),
         ("It could be A. It could be B.\nFinal answer: C\nThis rests on the border.", C),
         ('{"answer": "B"}', B),
@@ -156,7 +159,10 @@ VOCABULARY = Vocabulary(
         ("정답: B", B),
         ("answer: Malignant", D),
         ("Diagnosis: malignant", D),
+        ("B, A biopsy would help", B),
         ("A or B? Final answer: B", B),
+        ("A or B.\nFinal answer: B", B),
+        ("A or B?", None),
         ("The answer is B or C", None),
         ("The answer is A lesion of the skin", None),
         ("Answer: a lesion", None),
@@ -188,6 +194,7 @@ VOCABULARY = Vocabulary(
         ("This is not malignant.", None),
         ("It isn't malignant", None),
         ("Malignant is unlikely", None),
+        ("A malignant tumour is unlikely here.", None),
         ("no evidence that it is malignant", None),
         ("Benign or malignant", None),
         ("malignantly", None),
@@ -221,6 +228,8 @@ def test_one_option_of_four(reply: str, answer: int | None) -> None:
         ("H&E shows a lesion", None),
         ("H&E stain shows melanoma", 4),
         ("H and E stain", None),
+        ("For this H&E is the best stain", None),
+        ("C, I think", 2),
         ("E. coli", None),
         ("I think melanoma", 4),
         ("I", 8),
@@ -284,6 +293,23 @@ def test_options_that_differ_in_signs_only() -> None:
 def test_options_with_the_same_text_are_told_apart_by_their_letters_only() -> None:
     assert parse_option("B", ["same", "same"]) == 1
     assert parse_option("same", ["same", "same"]) is None
+
+
+def test_short_options_are_not_found_within_sentences() -> None:
+    options = ["Yes", "No"]
+    assert [parse_option(reply, options) for reply in ("Yes", "no.", "Yes, it is.", "There is no necrosis.")] == [
+        0,
+        1,
+        0,
+        None,
+    ]
+
+
+def test_the_article_before_the_text_of_option_a() -> None:
+    options = ["Benign", "Malignant"]
+    assert parse_option("A benign lesion is unlikely.", options) is None
+    assert parse_option("A Benign", options) == 0
+    assert parse_option("A (benign)", options) == 0
 
 
 def test_no_options_no_answer() -> None:
