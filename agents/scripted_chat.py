@@ -10,18 +10,20 @@ import binascii
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from wsigym.errors import InvalidArgumentError
 
 from .client import STOP_THINKING
 
-__all__ = ["Call", "Conversation", "Result", "json_objects", "pixels_of"]
+__all__ = ["Call", "Conversation", "Result", "image_size", "json_objects", "numbers", "pixels_of"]
 
 
 @dataclass(frozen=True)
@@ -95,24 +97,24 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
 
 def pixels_of(url: str) -> npt.NDArray[np.uint8]:
     """uint8 (height, width, 3): the image of a data URL. Raises `InvalidArgumentError` for anything else."""
-    from PIL import Image
-
-    with Image.open(BytesIO(_bytes_of(url))) as image:
-        try:
-            return np.asarray(image.convert("RGB"))
-        except OSError as error:
-            raise InvalidArgumentError(f"an image cannot be decoded: {error}") from None
+    with _opened(url) as image:
+        return np.asarray(image.convert("RGB"))
 
 
 def image_size(url: str) -> tuple[int, int]:
     """(width, height) from the image's header. Raises like `pixels_of`."""
-    from PIL import Image, UnidentifiedImageError
+    with _opened(url) as image:
+        return image.size
 
+
+@contextmanager
+def _opened(url: str) -> Iterator[Image.Image]:
+    content = _bytes_of(url)
     try:
-        with Image.open(BytesIO(_bytes_of(url))) as image:
-            return image.size
-    except (UnidentifiedImageError, OSError) as error:
-        raise InvalidArgumentError(f"an image cannot be decoded: {error}") from None
+        with Image.open(BytesIO(content)) as image:
+            yield image
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:  # what Pillow raises for damaged files
+        raise InvalidArgumentError(f"an image of {len(content)} bytes cannot be decoded: {error}") from None
 
 
 def _bytes_of(url: str) -> bytes:

@@ -29,20 +29,21 @@ from typing import Any
 import numpy as np
 
 from .scripted_chat import Conversation, Result, numbers, pixels_of
-from .scripted_search import Density, Field, Search, densest, density_map, field_shares, ranked
+from .scripted_search import LOOK_SIDES, Density, Field, Search, densest, density_map, field_shares, ranked
 from .tools import EXTRACT_ROI, FINISH_AND_REPORT, GET_IMAGE_INFO
 
 __all__ = ["Reply", "next_message"]
 
-HALF_SURE = 0.12
-"""Mean nuclear density of a field at which a judgement is even: between the normal tissue and the nests of synthetic
-slides."""
+HALF_SURE_AT_1X, HALF_SURE_POWER = 0.0165, 0.82
+"""Mean nuclear density of a field at which a judgement is even, as it grows with magnification (more detail, less
+stain is blurred): 0.035 at 2.5x, 0.11 at 10x, 0.34 at 40x, halfway between the annotated boxes of synthetic slides and
+what lies beside them."""
 
 LITTLE_TISSUE = 0.1
 """Under this share of stained pixels a look says nothing."""
 
-TILE_HALF_SURE = 0.05
-"""The same for the mean of a whole tile, which is seldom full."""
+TILE_SHARE = 0.5
+"""The same for the mean of a whole tile, of which a part is enough."""
 
 NOTE = re.compile(r"nuclear density ([\d.]+) in \[([^\]]+)\]")
 """How a reason keeps what a look showed."""
@@ -99,9 +100,11 @@ def _in_text(conversation: Conversation, logprobs: bool, seed: int) -> Reply:
     if kind == "judge" and conversation.images:
         return Reply(data=_judgement(conversation))
     if kind == "score page":
-        return Reply(data={"tiles": [_tile_answer(n, url) for n, url in enumerate(conversation.images, start=1)]})
+        half = _tile_half_sure(conversation)
+        tiles = [_tile_answer(place, url, half) for place, url in enumerate(conversation.images, start=1)]
+        return Reply(data={"tiles": tiles})
     if kind == "score tile" and conversation.images:
-        yes = _suspicion(conversation.images[-1])
+        yes = _suspicion(conversation.images[-1], _tile_half_sure(conversation))
         return Reply(_yes_or_no(yes) if logprobs else f"{_yes_or_no(yes)} {yes:.3f}", yes=yes)
     if EXTRACT_ROI in told and FINISH_AND_REPORT in told:
         name, arguments = _search(conversation, (EXTRACT_ROI, FINISH_AND_REPORT))
@@ -188,8 +191,7 @@ def _search(conversation: Conversation, allowed: Sequence[str] | Mapping[str, An
     fresh = _fresh(answered, info) if len(seen) < len(looks) else None
     if fresh is not None:
         seen.append(fresh)
-    budget = int(info.facts.get("rois_left") or 0)
-    search = Search(info.shares, info.overview, looks, seen, budget)
+    search = Search(info.shares, info.overview, looks, seen, _count(info.facts.get("rois_left")))
     note = f" The last look: {_note(fresh, info)}." if fresh else ""
     following = search.next_look() if EXTRACT_ROI in allowed and _rois_left(conversation) > 0 else None
     if following is None and FINISH_AND_REPORT in allowed:
@@ -201,14 +203,19 @@ def _search(conversation: Conversation, allowed: Sequence[str] | Mapping[str, An
             "confidence": round(confidence, 3),
         }
     field, why = following or (search.answer()[0], "only a look is allowed")
-    x, y, w, h = info.written(search.look_box(field))
+    x, y, w, h = info.written(field.look_box)
     return EXTRACT_ROI, {"x": x, "y": y, "w": w, "h": h, "reason": f"Looking at {why}.{note}"}
 
 
 def _rois_left(conversation: Conversation) -> int:
     """As last told."""
     left = [result.facts["rois_left"] for result in conversation.results if "rois_left" in result.facts]
-    return int(left[-1]) if left and isinstance(left[-1], (int, float)) else 0
+    return _count(left[-1]) if left else 0
+
+
+def _count(value: Any) -> int:
+    """A whole number of 0 or more; 0 for anything else, and never more than 1,000."""
+    return max(0, min(1000, value)) if isinstance(value, int) else 0
 
 
 def _note(field: Field, info: _Info) -> str:
@@ -263,16 +270,16 @@ def _density_of(url: str) -> Density:
 
 def _proposal(info: _Info) -> dict[str, Any]:
     """As many candidates as are wanted, none where a candidate was judged before."""
-    wanted = info.facts.get("candidates_wanted")
-    count = wanted if isinstance(wanted, int) and wanted > 0 else 5
+    count = _count(info.facts.get("candidates_wanted")) or 1
     judged = [info.to_unit(box) for each in _mappings(info.facts.get("judged")) if (box := numbers(_box_in(each), 4))]
     known = [Field(box, 0.0) for box in judged]
+    half = _half_sure(info.facts["magnification"])
     fields = (field for field in ranked(info.overview, info.shares) if all(field.apart_from(old) for old in known))
     return {
         "candidates": [
             {
-                "bbox": info.written(field.box),
-                "confidence": round(_sureness(field.density, HALF_SURE), 3),
+                "bbox": info.written(field.look_box),
+                "confidence": round(_sureness(field.density, half), 3),
                 "reason": f"nuclear density {field.density:.3f} in the overview",
             }
             for field in islice(fields, count)
@@ -289,11 +296,13 @@ def _box_in(facts: Mapping[str, Any]) -> Any:
 
 
 def _judgement(conversation: Conversation) -> dict[str, Any]:
-    """Of the last image: its densest quarter a side, against what is dense."""
+    """Of the last image, shown with the margin that candidates have: how nuclear its densest field is, and where."""
     url = conversation.images[-1]
     pixels = pixels_of(url)
-    field = densest(_density_of(url), (0.5, 0.5))
-    sureness = _sureness(field.density, HALF_SURE)
+    shares = 1 / LOOK_SIDES, 1 / LOOK_SIDES
+    field = densest(_density_of(url), shares)
+    magnification = _told_number(conversation, "magnification")
+    sureness = _sureness(field.density, _half_sure(magnification))
     if _stained_share(pixels) < LITTLE_TISSUE:
         verdict, confidence, reason = "uninformative", 1.0, "hardly any tissue"
     else:
@@ -303,7 +312,7 @@ def _judgement(conversation: Conversation) -> dict[str, Any]:
     frame = next((found for result in conversation.results if (found := _frame(result.facts.get("coordinates")))), None)
     box = None
     if frame is not None and verdict == "supports":
-        box = _Info({}, frame, (0.5, 0.5), _density_of(url)).written(field.box)
+        box = _Info({}, frame, shares, _density_of(url)).written(field.box)
     return {"verdict": verdict, "confidence": round(confidence, 3), "bbox": box, "reason": reason}
 
 
@@ -311,6 +320,16 @@ def _stained_share(pixels: np.ndarray[Any, Any]) -> float:
     """Share of pixels that let through more red or blue than green, by a tenth of the range: stain, not glass."""
     values = pixels.astype(np.int16)
     return float((values.max(axis=2) - values.min(axis=2) > 25).mean())
+
+
+def _half_sure(magnification: float) -> float:
+    return float(HALF_SURE_AT_1X * max(magnification, 1.0) ** HALF_SURE_POWER)
+
+
+def _told_number(conversation: Conversation, name: str, otherwise: float = 10.0) -> float:
+    """The last number of that name among the facts."""
+    told = [values[0] for result in conversation.results if (values := numbers([result.facts.get(name)], 1))]
+    return told[-1] if told else otherwise
 
 
 def _sureness(density: float, half: float) -> float:
@@ -321,17 +340,21 @@ def _sureness(density: float, half: float) -> float:
 # The tile scorer ---------------------------------------------------------------------------------------------------
 
 
-def _suspicion(url: str) -> float:
-    return _sureness(float(_density_of(url).mean()), TILE_HALF_SURE)
+def _tile_half_sure(conversation: Conversation) -> float:
+    return TILE_SHARE * _half_sure(_told_number(conversation, "magnification"))
+
+
+def _suspicion(url: str, half: float) -> float:
+    return _sureness(float(_density_of(url).mean()), half)
 
 
 def _yes_or_no(yes: float) -> str:
     return "Yes" if yes >= 0.5 else "No"
 
 
-def _tile_answer(number: int, url: str) -> dict[str, Any]:
-    yes = _suspicion(url)
-    return {"tile": number, "answer": _yes_or_no(yes), "score": round(yes, 3)}
+def _tile_answer(place: int, url: str, half: float) -> dict[str, Any]:
+    yes = _suspicion(url, half)
+    return {"tile": place, "answer": _yes_or_no(yes), "score": round(yes, 3)}
 
 
 # Anything else -----------------------------------------------------------------------------------------------------

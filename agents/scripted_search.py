@@ -18,7 +18,7 @@ import numpy.typing as npt
 from wsigym.slides import nuclear_density_of
 from wsigym.slides.geometry import magnification_from_mpp
 
-__all__ = ["Field", "Search", "densest", "density_map", "field_shares", "ranked"]
+__all__ = ["LOOK_SIDES", "Field", "Search", "densest", "density_map", "field_shares", "ranked"]
 
 FIELD_PX = 224
 """Side of a field at the target magnification: about what one view shows."""
@@ -55,6 +55,12 @@ class Field:
         x, y, w, h = self.box
         return x + w / 2, y + h / 2
 
+    @property
+    def look_box(self) -> tuple[float, float, float, float]:
+        """The ROI that shows a field with its margin, kept inside the search box."""
+        (x, y), (w, h) = self.centre, (min(1.0, LOOK_SIDES * side) for side in self.box[2:])
+        return min(max(0.0, x - w / 2), 1 - w), min(max(0.0, y - h / 2), 1 - h), w, h
+
     def inside(self, outer: Sequence[float]) -> Field:
         """The same field in the frame that `outer` (x, y, w, h) is given in, where it is a field of `outer`'s image."""
         x, y, w, h = self.box
@@ -62,8 +68,10 @@ class Field:
         return Field((left + x * width, top + y * height, w * width, h * height), self.density)
 
     def apart_from(self, other: Field) -> bool:
-        """Whether less than half of a side is shared, on x or on y."""
-        return any(abs(a - b) >= side / 2 for a, b, side in zip(self.centre, other.centre, self.box[2:], strict=True))
+        """Whether at most half of a side is shared, on x or on y."""
+        return any(
+            abs(a - b) >= side / 2 - 1e-9 for a, b, side in zip(self.centre, other.centre, self.box[2:], strict=True)
+        )
 
 
 def density_map(pixels: npt.NDArray[np.uint8]) -> Density:
@@ -141,11 +149,6 @@ class Search:
         others = [field.density for field in self.seen if field.apart_from(best)]
         runner_up = max(others, default=0.0)
         return best, best.density / (best.density + runner_up) if best.density else 0.5
-
-    def look_box(self, field: Field) -> tuple[float, float, float, float]:
-        """The ROI that shows a field with its margin, kept inside the search box."""
-        (x, y), (w, h) = field.centre, (LOOK_SIDES * side for side in self.shares)
-        return min(max(0.0, x - w / 2), 1 - w), min(max(0.0, y - h / 2), 1 - h), w, h
 
     def _looked_at(self, field: Field) -> bool:
         """Whether a look shows the field with some of its surroundings, as far as the search box has any."""

@@ -16,6 +16,7 @@ from wsigym.slides import (
     Slide,
     haematoxylin_density,
     haematoxylin_of,
+    nuclear_density_of,
     open_slide,
     tissue_mask,
     tissue_mask_of,
@@ -86,6 +87,15 @@ def test_haematoxylin_is_an_optical_density() -> None:
     amounts = np.array([0.0, 0.25, 0.5, 1.0])
     pixels = np.rint(255 * 10 ** -(amounts[:, None] * vector)).astype(np.uint8)[None]
     assert haematoxylin_of(pixels)[0].tolist() == pytest.approx(amounts.tolist(), abs=0.02)
+
+
+def test_nuclear_density_rises_from_pale_to_dense_and_is_0_on_pen() -> None:
+    vector = np.array([0.65, 0.70, 0.29])
+    stained = np.rint(255 * 10 ** -(np.array([[0.2], [0.45], [0.6], [0.9]]) * vector)).astype(np.uint8)
+    pens = np.array([(52, 78, 176), (38, 118, 84), (58, 58, 58)], dtype=np.uint8)
+    density = nuclear_density_of(np.concatenate([stained, pens])[None])
+    assert density.dtype == np.float32
+    assert density[0].tolist() == pytest.approx([0, 0.5, 1, 1, 0, 0, 0], abs=0.06)
 
 
 def test_densities_of_two_views_compare() -> None:
