@@ -9,13 +9,11 @@ Baselines play one after the other, or in several processes; agents play many ep
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import wsigym
 from wsigym.agents.endpoints import Endpoint
@@ -25,47 +23,18 @@ from wsigym.cohorts.synthetic import default_cohort
 from wsigym.envs.policy import Policy
 from wsigym.errors import CohortError, InvalidArgumentError, UnknownNameError
 
-from .episodes import MakePolicy, Player, Setup, policy_label, utc_now
-from .models import AGENT, Models, OpenModels, Spent, endpoint_stamp
+from .episodes import Player, Setup, policy_label, utc_now
+from .models import AGENT, Models, endpoint_stamp
+from .playing import Playing, Progress, RunSummary
 from .provenance import git_commit, machine, versions
-from .records import EpisodeKey, EpisodeRecord
+from .records import EpisodeKey
 from .run_folder import CohortStamp, RunConfig, RunFolder, items_stamp, references_sha256
 from .suites import find_task
 from .task import Task, choose_items
-from .together import play_together
-from .workers import play_all
 
 __all__ = ["Progress", "RunSummary", "run"]
 
 DEFAULT_CONCURRENCY = 4
-
-
-class Progress(Protocol):
-    """Called once before the first episode and after each."""
-
-    def __call__(self, done: int, asked: int, /, note: str = "") -> None:
-        """`done` of `asked` episodes are there; `note` says what was spent, where agents play."""
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What a call of `run` did. `failed` episodes ended in an infrastructure error; another call repeats them.
-
-    `outcomes` counts how those played ended. Where agents played, `spent` is what this call's requests took, and
-    `spent_in_all` what the run folder's did, those of unfinished episodes included. `stopped` says why no further
-    episode was begun, such as the cost limit.
-    """
-
-    folder: Path
-    asked: int
-    finished_before: int
-    played: int
-    failed: int
-    first_error: str | None
-    outcomes: Mapping[str, int]
-    stopped: str | None = None
-    spent: Spent | None = None
-    spent_in_all: Spent | None = None
 
 
 def run(
@@ -185,83 +154,7 @@ def run(
         if models:
             models.check(agents)
         with RunFolder(out, config) as folder:
-            return _Play(folder, keys, progress).all(player, models, jobs, concurrency or DEFAULT_CONCURRENCY)
-
-
-class _Play:
-    """The episodes of one call that are not there yet: played, kept and counted."""
-
-    def __init__(self, folder: RunFolder, keys: Sequence[EpisodeKey], progress: Progress | None) -> None:
-        self._folder, self._progress = folder, progress
-        self._asked = len(keys)
-        todo = [key for key in keys if key not in folder.finished]
-        self._todo = {
-            agents: [key for key in todo if key.policy.startswith(AGENT) is agents] for agents in (False, True)
-        }
-        self._before = self._asked - len(todo)
-        self._outcomes: Counter[str] = Counter()
-        self._first_error: str | None = None
-        self._models: OpenModels | None = None
-
-    def all(self, player: Player, models: Models | None, jobs: int, concurrency: int) -> RunSummary:
-        self._tell()
-        with closing(_records(player, self._todo[False], jobs)) as records:
-            for record in records:
-                self._keep(record)
-        stopped, make_policy = None, player.setup.make_policy
-        if self._todo[True] and models is None:
-            stopped = self._together(player, lambda name, _: make_policy(name), concurrency, _nothing)
-        elif models is not None:
-            with models.opened(self._folder.folder) as self._models:
-                if self._todo[True]:
-                    stopped = self._together(player, self._models.make_policy, concurrency, self._models.close)
-                return self._summary(stopped)
-        return self._summary(stopped)
-
-    def _together(
-        self, player: Player, make_policy: MakePolicy, concurrency: int, close: Callable[[], Awaitable[None]]
-    ) -> str | None:
-        return play_together(
-            player.setup,
-            player.environments,
-            make_policy,
-            self._todo[True],
-            seats=concurrency,
-            keep=self._keep,
-            close=close,
-        )
-
-    def _keep(self, record: EpisodeRecord) -> None:
-        self._folder.append(record)
-        self._outcomes[record.outcome] += 1
-        if record.outcome == "infrastructure_error":
-            self._first_error = self._first_error or record.error
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._progress is None:
-            return
-        cost = self._models.in_all.cost_usd if self._models else None
-        self._progress(self._before + self._outcomes.total(), self._asked, "" if cost is None else f"{cost:.2f} USD")
-
-    def _summary(self, stopped: str | None) -> RunSummary:
-        models = self._models
-        return RunSummary(
-            self._folder.folder,
-            self._asked,
-            self._before,
-            self._outcomes.total(),
-            self._outcomes["infrastructure_error"],
-            self._first_error,
-            dict(self._outcomes),
-            stopped,
-            models.spent if models else None,
-            models.in_all if models else None,
-        )
-
-
-async def _nothing() -> None:
-    pass
+            return Playing(folder, keys, progress).all(player, models, jobs, concurrency or DEFAULT_CONCURRENCY)
 
 
 def _models(
@@ -292,8 +185,8 @@ def _models(
     if concurrency is not None and concurrency < 1:
         raise InvalidArgumentError(f"concurrency is {concurrency}; at least 1 episode is in flight.")
     if made_outside:
-        if endpoints:
-            raise InvalidArgumentError("endpoints are for wsigym's own agents; make_policy makes these.")
+        if endpoints or max_cost is not None:
+            raise InvalidArgumentError("endpoints and max_cost are for wsigym's own agents; make_policy makes these.")
         return None
     if not endpoints:
         raise InvalidArgumentError(
@@ -302,13 +195,6 @@ def _models(
         )
     setups = [(each,) if isinstance(each, Endpoint) else tuple(each) for each in endpoints]
     return Models(setups, task.environment, max_cost=max_cost, egress=egress)
-
-
-def _records(player: Player, todo: Sequence[EpisodeKey], jobs: int) -> Generator[EpisodeRecord, None, None]:
-    if jobs == 1 or len(todo) < 2:
-        yield from map(player.play, todo)
-    else:
-        yield from play_all(player.setup, todo, jobs)
 
 
 def _env_arguments(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
