@@ -36,6 +36,10 @@ def evidence_tables(task: EvidenceTask, records: Sequence[EpisodeRecord], option
     tables = [main_table(task, records)]
     if options.by is not None:
         tables.append(by_table(task, records, options.by))
+    if options.published:
+        if task.published is None:
+            raise InvalidArgumentError(f"{task.name} has no published figures to show.")
+        tables.append(task.published(records))
     if options.budgets or len({record.budget for record in records}) > 1:
         tables.append(evidence_table(task, records))
     return tables
@@ -100,7 +104,7 @@ def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Tabl
             if full is not None and budget != full:
                 cells["difference"] = paired_accuracy(arms[budget], arms[full])
             rows.append(_row_cells((policy, endpoint, budget)) | cells)
-        singles = [budget for budget in arms if len(_subset(budget)) == 1 and budget != full]
+        singles = [budget for budget in arms if _subset(budget) and budget == f"{_subset(budget)[0]:g}x"]
         if full is not None and singles:
             best = max(singles, key=lambda budget: accuracy(arms[budget]).value or 0)
             gain = paired_accuracy(arms[full], arms[best])

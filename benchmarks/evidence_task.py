@@ -20,6 +20,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -30,10 +31,11 @@ from wsigym.cohorts.item_files import image_faults
 from wsigym.envs.evidence import EvidenceEnv
 from wsigym.envs.item_transforms import Evidence, rotated, rotated_reference
 from wsigym.envs.policy import Policy
-from wsigym.errors import CohortError
+from wsigym.errors import CohortError, InvalidArgumentError
 
 from .evidence_measures import ACCURACY, Measure
-from .records import StepRecord
+from .records import EpisodeRecord, StepRecord
+from .tables import Table
 from .task import Item, Score
 
 __all__ = ["EvidenceTask", "no_details"]
@@ -59,6 +61,7 @@ class EvidenceTask:
         measures: the columns of its table, beside chance, counts and outcomes.
         details: further metrics of an episode, for measures to read.
         split_by: the field of records by whose values measures with `split` are shown too.
+        published: the table of the paper's figures beside these, where there is one.
     """
 
     name: str
@@ -67,14 +70,16 @@ class EvidenceTask:
     measures: tuple[Measure, ...] = (ACCURACY,)
     details: Details = no_details
     split_by: str = "magnification"
+    published: Callable[[Sequence[EpisodeRecord]], Table] | None = None
 
     environment = EVIDENCE
+    asks_slides = False
     subsets: ClassVar[Sequence[str]] = ()
     default_budget = "all"
 
     @property
     def env_arguments(self) -> Mapping[str, Any]:
-        return {"answer": "text", "max_images": 8, "image_px": 512}
+        return {"answer": "text", "max_images": 8, "image_px": 224}
 
     @property
     def _place(self) -> tuple[str, str]:
@@ -123,6 +128,23 @@ class EvidenceTask:
     ) -> gym.Env[Any, Any]:
         suite, task = self._place
         return EvidenceEnv(cohort, suite, task, split=split, evidence=budget, **arguments)
+
+    def subsets_of_evidence(self, cohort: Cohort, split: str | None) -> list[str]:
+        """Every subset of the magnifications that its items show, the smallest first; that of all is "all".
+
+        Raises `InvalidArgumentError` where there are fewer than two of them.
+        """
+        shown: set[float] = set()
+        for asked in load_items(cohort, *self._place, split):
+            shown |= {image.magnification for image in asked.item.images if image.magnification is not None}
+            shown |= {finding.magnification for finding in asked.item.findings}
+        if len(shown) < 2:
+            raise InvalidArgumentError(
+                f"{self.name} shows evidence at {len(shown)} magnification(s): no subsets to sweep."
+            )
+        sizes = range(1, len(shown))
+        subsets = [chosen for size in sizes for chosen in combinations(sorted(shown), size)]
+        return ["+".join(f"{value:g}x" for value in chosen) for chosen in subsets] + ["all"]
 
     def reset_options(self, item: Item) -> dict[str, Any]:
         return {"item_id": item.item_id, "rotation": item.rotation}

@@ -100,7 +100,7 @@ def run(
     }
     seeds = _seeds(seeds)
     loaded = Cohort.load(cohort if cohort is not None else default_cohort(), allow_outside=allow_outside)
-    if faults := loaded.check_slides(split):
+    if the_task.asks_slides and (faults := loaded.check_slides(split)):
         raise CohortError(faults)
     arguments = the_task.settled(arguments, loaded, split)
     items = choose_items(the_task, loaded, split, subset, arguments)

@@ -61,6 +61,10 @@ class Task(Protocol):
         """One line on what is asked."""
 
     @property
+    def asks_slides(self) -> bool:
+        """Whether it asks the slides of a split, so that each has to open with its annotations before a run."""
+
+    @property
     def subsets(self) -> Sequence[str]:
         """Names of its own subsets, beside `all` and a number."""
 

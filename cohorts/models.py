@@ -102,11 +102,11 @@ class SlideEntry(Line):
 
 
 class Manifest(Line):
-    """`cohort.json`."""
+    """`cohort.json`. A cohort without slides has items whose images are files."""
 
     format: Literal["wsigym-cohort/1"]
     name: Name
-    slides: Annotated[tuple[SlideEntry, ...], AfterValidator(_not_empty)]
+    slides: tuple[SlideEntry, ...]
 
 
 class Node(Line):

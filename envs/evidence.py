@@ -56,7 +56,7 @@ from wsigym.scoring.items import ItemScore, score_item
 from .item_images import WHITE, item_image
 from .item_transforms import Evidence, rotated, rotated_reference
 from .policy import NoAnswerOutcome
-from .views import View, check_image, padded
+from .views import View, check_image
 
 __all__ = ["ANSWERS", "EvidenceEnv", "score_answer", "vocabulary_of"]
 
@@ -206,9 +206,10 @@ class EvidenceEnv(gym.Env[dict[str, Any], Any]):
 
     def _observation(self) -> dict[str, Any]:
         shape = (self.max_images, self.image_px, self.image_px, 3)
-        images = np.full(shape, WHITE, np.uint8)
+        images = np.full(shape, WHITE[0], np.uint8)
         for place, view in enumerate(self._views):
-            images[place] = padded(view.image, self.image_px, WHITE)
+            width, height = view.size
+            images[place, :height, :width] = view.image
         shown: dict[str, Any] = {
             "images": images,
             "image_mask": _mask(len(self._views), self.max_images),

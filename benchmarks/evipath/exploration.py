@@ -61,6 +61,7 @@ class Exploration:
 
     name = "evipath/exploration"
     environment = EXPLORATION
+    asks_slides = True
     summary = "score a slide's tiles from 2.5x to 40x and keep the best (EviPathBench task 3, mode B)"
     subsets = ("efficiency",)
     default_budget = TileBudget.of("base").label

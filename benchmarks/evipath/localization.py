@@ -45,6 +45,7 @@ class Localization:
 
     name = "evipath/localization"
     environment = LOCALIZATION
+    asks_slides = True
     summary = "find the described evidence at one magnification inside a search box (EviPathBench task 3, mode A)"
     subsets = ("paper", "efficiency")
     default_budget = "base"

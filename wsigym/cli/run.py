@@ -54,6 +54,13 @@ AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Allow slide
 ViewPx = Annotated[int | None, typer.Option(help="Side of the view in pixels (default: 224).")]
 OverviewPx = Annotated[int | None, typer.Option(help="Side of the overview in pixels (default: 256).")]
 Target = Annotated[str | None, typer.Option(help="exploration: the class of the regions to find (default: tumour).")]
+Evidence = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="How much of the evidence of items is shown: all, highest-power, 2.5x+10x, no-site, text, mosaic, joined "
+        "by commas; or all-subsets, of the magnifications. May be repeated."
+    ),
+]
 EnvArguments = Annotated[
     list[str] | None,
     typer.Option(
@@ -119,7 +126,8 @@ def run(
 def sweep(
     task: Task,
     out: Out,
-    budget: Annotated[list[str], typer.Option(help=f"{BUDGETS}. May be repeated.")],
+    budget: Annotated[list[str] | None, typer.Option(help=f"{BUDGETS}. May be repeated.")] = None,
+    evidence: Evidence = None,
     policy: Policies = None,
     agent: Agents = None,
     cohort: CohortFolder = None,
@@ -151,7 +159,7 @@ def sweep(
         out,
         as_json,
         policies=players(policy, agent),
-        budgets=budget,
+        budgets=[*(budget or []), *_evidence(task, evidence or [], cohort, split, allow_outside)],
         seeds=range(seeds),
         cohort=cohort,
         split=split,
@@ -165,6 +173,26 @@ def sweep(
         env_arguments=_given(view_px=view_px, overview_px=overview_px, target=target) | _env_arguments(env or []),
         allow_outside=allow_outside,
     )
+
+
+def _evidence(
+    task: str, named: Sequence[str], cohort: Path | None, split: str | None, allow_outside: bool
+) -> list[str]:
+    """The amounts of evidence to sweep over, which are the budgets of evidence tasks."""
+    from wsigym.benchmarks.evidence_task import EvidenceTask
+    from wsigym.benchmarks.suites import find_task
+    from wsigym.cohorts import Cohort
+    from wsigym.cohorts.synthetic import default_cohort
+
+    the_task = find_task(task)
+    if not named:
+        return []
+    if not isinstance(the_task, EvidenceTask):
+        raise InvalidArgumentError(f"--evidence is for tasks over items; {the_task.name} has a --budget.")
+    if "all-subsets" not in named:
+        return list(named)
+    loaded = Cohort.load(cohort or default_cohort(), allow_outside=allow_outside)
+    return [name for name in named if name != "all-subsets"] + the_task.subsets_of_evidence(loaded, split)
 
 
 def _given(**values: int | str | None) -> dict[str, int | str]:

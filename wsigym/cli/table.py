@@ -37,6 +37,9 @@ def table(
         bool,
         typer.Option("--deployment", help="Local, hybrid and external set-ups: latency, price, and what left."),
     ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="One row a policy across the runs' tasks of evipath, and nothing else.")
+    ] = False,
     common: Annotated[
         bool, typer.Option("--common", help="Only items that every row has a score for; joins runs of different items.")
     ] = False,
@@ -48,6 +51,7 @@ def table(
 ) -> None:
     """Tables of one or more runs of a task: scores with 95 % intervals, and what a larger budget brings."""
     from wsigym.benchmarks.agent_tables import cost_table, deployment_table, has_agents
+    from wsigym.benchmarks.evipath.profile import profile_table
     from wsigym.benchmarks.reports import find_report
     from wsigym.benchmarks.rows import join_runs
     from wsigym.benchmarks.run_folder import load_run
@@ -64,14 +68,19 @@ def table(
     if as_csv and (as_json or len(asked) > 1):
         options = ", ".join(f"--{name}" for name in (["json"] if as_json else asked))
         raise InvalidArgumentError(f"--csv prints one table, and was asked for beside {options}; choose one of them.")
+    if profile and (asked or by or plot):
+        raise InvalidArgumentError("--profile shows one table across tasks; ask for others without it.")
     loaded = [load_run(folder, steps=False) for folder in runs]
-    records = join_runs(loaded, common=common)
-    report = find_report(f"{records[0].suite}/{records[0].task}")
-    tables = report.tables(records, TableOptions(by, causes, confidence, budgets, published))
-    if cost or has_agents(records):
-        tables.append(cost_table(records))
-    if deployment:
-        tables.append(deployment_table(records))
+    if profile:
+        tables = [profile_table(loaded, common=common)]
+    else:
+        records = join_runs(loaded, common=common)
+        report = find_report(f"{records[0].suite}/{records[0].task}")
+        tables = report.tables(records, TableOptions(by, causes, confidence, budgets, published))
+        if cost or has_agents(records):
+            tables.append(cost_table(records))
+        if deployment:
+            tables.append(deployment_table(records))
     if plot is not None:
         try:
             report.curve(records).save(plot, format="PNG")
