@@ -125,6 +125,15 @@ def test_every_agent_plays_with_every_endpoint_and_baselines_once(
     assert {request.endpoint for request in both.agent.requests} == {"e", "f"}
 
 
+def test_progress_says_what_was_spent(play: Play, server: ScriptedServer) -> None:
+    told: list[tuple[int, int, str]] = []
+    endpoint = at(server, price_in=1000.0, price_out=1000.0)
+    summary = play("search-centre", LOCALIZER, subset="2", endpoints=[endpoint], progress=lambda *now: told.append(now))
+    assert [done for done, *_ in told] == [0, 1, 2, 3, 4]
+    assert summary.spent is not None
+    assert [note for *_, note in told][::4] == ["", f"{summary.spent.cost_usd:.2f} USD"]
+
+
 def test_no_key_is_kept_or_told(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_KEY", "sk-secret-0123456789")
     with ScriptedServer(api_key="sk-secret-0123456789") as server:

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stub_policies import AsyncLooker, GivesUp, Hooked, Makes, Raises, RaisesWhile, Stops, Waits
+from stub_policies import AsyncLooker, GivesUp, Hooked, Makes, Raises, RaisesWhile, ScoresTiles, Stops, Waits
+from tumour_builder import TILE_PX, build_tumour_cohort
 
 from wsigym.benchmarks.replay import replay
 from wsigym.benchmarks.run_folder import load_run
-from wsigym.benchmarks.runner import RunSummary
+from wsigym.benchmarks.runner import RunSummary, run
 from wsigym.errors import CostLimitError, EndpointError, InvalidArgumentError, RunWriteError
 
 Play = Callable[..., RunSummary]
@@ -107,6 +108,16 @@ def test_records_do_not_depend_on_concurrency(play: Play, timeless: Timeless, tm
     assert timeless("one") == timeless("many")
     for number in range(0, 8 * ITEMS, 13):
         assert replay(tmp_path / "many", number).agrees
+
+
+def test_slides_explored_side_by_side_do_not_mix(tmp_path: Path, timeless: Timeless) -> None:
+    cohort = build_tumour_cohort(tmp_path / "cohort")
+    arguments: dict[str, Any] = {"policies": [AGENT], "make_policy": Makes(ScoresTiles), "seeds": range(4)}
+    arguments |= {"cohort": cohort, "env_arguments": {"tile_px": TILE_PX, "view_px": 36}}
+    for out, concurrency in (("one", 1), ("many", 8)):
+        run("evipath/exploration", out=tmp_path / out, concurrency=concurrency, **arguments)
+    assert len(timeless("one")) == 8
+    assert timeless("one") == timeless("many")
 
 
 def test_baselines_and_agents_share_a_run(play: Play, tmp_path: Path, timeless: Timeless) -> None:
