@@ -58,6 +58,9 @@ CHARACTERS_PER_TOKEN = 4
 IMAGE_PATCH_PX = 28
 """A token shows 28 x 28 pixels, as Qwen2-VL and Qwen2.5-VL count (14 px patches, merged two by two)."""
 
+SHUTDOWN_S = 0.1
+"""How long the end waits for requests in flight; aiohttp takes 0 for no limit."""
+
 MAX_BODY_BYTES = 256 * 2**20
 MAX_TOP_LOGPROBS = 20
 
@@ -215,7 +218,7 @@ class ScriptedServer:
         app.router.add_get("/v1/models/{model}", self._models)
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_route("*", "/{path:.*}", self._no_such_path)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as self._pool:
             try:
