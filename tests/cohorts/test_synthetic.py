@@ -64,7 +64,7 @@ def test_same_seed_gives_the_same_bytes_in_other_processes_and_for_more_slides(s
     for name, content in files(small).items():
         if name.startswith(("slides/", "regions/")):
             assert made[name] == content, name
-        elif name.endswith(".jsonl"):
+        elif name in ("nodes.jsonl", "paths.jsonl"):
             assert made[name].startswith(content), name
     few = json.loads((small / "cohort.json").read_text())["slides"]
     assert json.loads(made["cohort.json"])["slides"][:3] == few
