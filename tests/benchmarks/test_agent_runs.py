@@ -209,6 +209,10 @@ def test_the_cost_limit_is_never_passed_and_a_higher_one_goes_on(
     assert first.spent is not None
     assert 0 < first.spent.cost_usd <= limit  # type: ignore[operator]
     assert 0 < first.played < ITEMS
+    again = play(endpoints=[endpoint], max_cost=limit, concurrency=4)  # what was spent before counts
+    assert again.stopped is not None
+    assert again.spent_in_all is not None
+    assert again.spent_in_all.cost_usd <= limit  # type: ignore[operator]
     second = play(endpoints=[endpoint], max_cost=10 * free.spent.cost_usd, concurrency=4)
     assert (second.stopped, second.finished_before + second.played) == (None, ITEMS)
     assert second.spent_in_all is not None
