@@ -12,17 +12,17 @@ from ..cohort import Cohort
 from ..item_files import Asked
 from .mining import THRESHOLD
 
-__all__ = ["CELL_FIELDS", "Build", "Builder", "Built", "Rewrite"]
+__all__ = ["CELL_FIELDS", "Build", "Builder", "Built", "Reword"]
 
 CELL_FIELDS = ("split", "organ", "magnification")
 """Distractors come from one cell: EviPathBench's organ and magnification, within a split where there are splits."""
 
-Rewrite = Callable[[str], str]
-"""From a question to the same question in other words, or itself where none was found."""
+Reword = Callable[[list[Asked]], list[Asked]]
+"""Puts the questions of items into other words, where it finds some, and changes nothing else."""
 
 
-def _as_it_is(question: str) -> str:
-    return question
+def _as_they_are(asked: list[Asked]) -> list[Asked]:
+    return asked
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,15 @@ class Build:
     """How items are built.
 
     `encoder` as in `encoders.encode`; `cell` which of `CELL_FIELDS` distractors share with the key; `seed` of the order
-    of starts, options and lots; `threshold` of the largest cosine within a set; `rewrite` for the stems.
+    of starts, options and lots; `threshold` of the largest cosine within a set; `reword` for the questions, which are
+    templates.
     """
 
     encoder: str = "tfidf"
     cell: tuple[str, ...] = CELL_FIELDS
     seed: int = 0
     threshold: float = THRESHOLD
-    rewrite: Rewrite = _as_it_is
+    reword: Reword = _as_they_are
 
     def __post_init__(self) -> None:
         for name in self.cell:

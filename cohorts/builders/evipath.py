@@ -5,7 +5,7 @@
     integration      T4: the three findings of a path, in words; diagnose, triage, refine
 
 The four findings of a set give four items each of T1 and T2, with the same ids in both, so that they can be paired.
-Questions are templates; `Build.rewrite` may put them into other words. Triage categories come from the path's category
+Questions are templates; `Build.reword` may put them into other words. Triage categories come from the path's category
 or from key words in its diagnosis; refine asks for one of the five structured fields, drawn by lot among those that can
 be asked (the paper's lists of fields differ; all five are accepted). The organ is told where distractors are of the
 same organ; elsewhere it would tell the key.
@@ -116,7 +116,7 @@ def _interpretation_item(
         item_id=item_id,
         suite=SUITE,
         task="interpretation",
-        question=build.rewrite(f"Which of these findings does the image show at {node.magnification:g}x?"),
+        question=f"Which of these findings does the image show at {node.magnification:g}x?",
         answer=CHOOSE,
         options=tuple(without_prefix(each.finding) for each in order),
         images=(_image(node),),
@@ -135,7 +135,7 @@ def _verification_item(
         item_id=item_id,
         suite=SUITE,
         task="verification",
-        question=build.rewrite(f'Which image shows this finding at {node.magnification:g}x: "{_finding(node)}"?'),
+        question=f'Which image shows this finding at {node.magnification:g}x: "{_finding(node)}"?',
         answer=CHOOSE,
         options=tuple(f"Image {number + 1}" for number in range(SET_SIZE)),
         images=tuple(map(_image, order)),
@@ -254,7 +254,7 @@ def integration(cohort: Cohort, build: Build) -> Built:
                 item_id=item_id,
                 suite=SUITE,
                 task="integration",
-                question=build.rewrite(question),
+                question=question,
                 answer=CHOOSE,
                 options=tuple(order),
                 findings=findings,
