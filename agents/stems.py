@@ -1,8 +1,8 @@
 """`wsigym items build --stem-endpoint`: a model puts the questions of items into other words.
 
-What it writes is used only where it is one question that names no option and keeps what is quoted. Three tries; then the
-template stays. A reference's provenance says which it was ("stem"). Options, images and keys are never changed, and the
-model sees neither image nor option.
+What it writes is used only where it is one question that names no option and keeps what is quoted. Three tries; then
+the template stays. A reference's provenance says which it was ("stem"). Options, images and keys are never changed, and
+the model sees neither image nor option.
 """
 
 from __future__ import annotations

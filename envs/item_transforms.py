@@ -65,6 +65,8 @@ class Evidence:
 
         Which images are kept is not free where the options name them, and no subset of magnifications may be empty.
         """
+        if self == Evidence():
+            return item
         images, findings = self._kept(item)
         if item.asks_for_image and len(images) < len(item.images):
             raise InvalidArgumentError(
@@ -76,7 +78,12 @@ class Evidence:
         metadata = item.metadata
         if not self.site:
             metadata = Metadata(magnification=metadata.magnification)
-        return item.model_copy(update={"images": tuple(images), "findings": tuple(findings), "metadata": metadata})
+        answer = item.answer
+        if item.images and not images and answer.words_for_text is not None:
+            answer = answer.model_copy(update={"words": answer.words_for_text})
+        return item.model_copy(
+            update={"images": tuple(images), "findings": tuple(findings), "metadata": metadata, "answer": answer}
+        )
 
     def _kept(self, item: EvidenceItem) -> tuple[Sequence[ImageSpec], Sequence[Any]]:
         if self.keep is None:
