@@ -13,7 +13,12 @@ __all__ = ["replay"]
 
 def replay(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
-    episode: Annotated[str, typer.Argument(help="Its place in the run, from 0, or ITEM[:POLICY[:BUDGET[:SEED]]].")],
+    episode: Annotated[
+        str,
+        typer.Argument(
+            help="Its place in the run, from 0, or ITEM[:POLICY[:BUDGET[:SEED]]]; an agent is NAME@ENDPOINT."
+        ),
+    ],
     cohort: Annotated[Path | None, typer.Option(help="The run's cohort, where it has moved.")] = None,
     allow_outside: Annotated[
         bool, typer.Option("--allow-outside", help="Allow slide paths that leave the cohort folder.")
