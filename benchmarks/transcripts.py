@@ -10,7 +10,8 @@ messages and tools, in place of the two. An image is a part of its message's con
     {"type": "image", "slide_id", "name", "box": [x, y, w, h] in level-0 pixels, "magnification", "size": [w, h],
      "image": a PNG file beside the JSONL, where files were asked for}
 
-Only what a model saw and said is in it, and the score to choose by. A reasoning model's thoughts are left out.
+Only what a model saw and said is in it, and the score to choose by. An image stands where it was first shown; that
+later requests of a long episode left it out (`keep_images`) is not told. A reasoning model's thoughts are left out.
 """
 
 from __future__ import annotations
