@@ -16,7 +16,18 @@ from pathlib import Path
 from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError, UnknownNameError
 from wsigym.slides import Slide, open_slide
 
-from .files import MANIFEST, NODES, PATHS, REGIONS, SlidePlaces, digest, item_tasks, read_lines, read_manifest
+from .files import (
+    ITEM_SOURCES,
+    MANIFEST,
+    NODES,
+    PATHS,
+    REGIONS,
+    SlidePlaces,
+    digest,
+    item_tasks,
+    read_lines,
+    read_manifest,
+)
 from .invariants import is_url, manifest_faults, path_faults, region_faults, slide_faults, tree_of
 from .item_files import evidence_faults
 from .models import SPLITS, DiagnosticPath, Manifest, Node, SlideEntry
@@ -106,7 +117,8 @@ class Cohort:
         manifest, places, faults = read_manifest(root)
         nodes = read_lines(root, NODES, Node, faults)
         paths = read_lines(root, PATHS, DiagnosticPath, faults)
-        if manifest is not None and places.whole and not manifest.slides and not item_tasks(root):
+        asks = item_tasks(root) or any((root / folder).is_dir() for folder in ITEM_SOURCES)
+        if manifest is not None and places.whole and not manifest.slides and not asks:
             return None, [Fault(MANIFEST, None, "slides", "is empty, and there are no items; a cohort has one or both")]
         if manifest is None:
             return None, faults

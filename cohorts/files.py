@@ -18,6 +18,7 @@ from .models import Manifest, SlideEntry
 
 __all__ = [
     "ITEMS",
+    "ITEM_SOURCES",
     "MANIFEST",
     "NODES",
     "PATHS",
@@ -41,6 +42,9 @@ Line = TypeVar("Line", bound=BaseModel)
 
 MANIFEST, NODES, PATHS, REGIONS = "cohort.json", "nodes.jsonl", "paths.jsonl", "regions"
 ITEMS, REFERENCES = "items", "references"
+
+ITEM_SOURCES = ("pathview", "casescope")
+"""Folders of what suites build their items from."""
 
 
 @dataclass

@@ -33,7 +33,17 @@ from .writing import write_text
 if TYPE_CHECKING:
     from .cohort import Cohort
 
-__all__ = ["Asked", "evidence_faults", "image_faults", "load_features", "load_items", "load_vocabulary", "write_items"]
+__all__ = [
+    "VOCABULARY",
+    "Asked",
+    "evidence_faults",
+    "image_faults",
+    "line_of",
+    "load_features",
+    "load_items",
+    "load_vocabulary",
+    "write_items",
+]
 
 VOCABULARY = "vocabulary.json"
 
@@ -247,9 +257,10 @@ def write_items(root: Path, suite: str, task: str, asked: Iterable[Asked]) -> No
     """Write the two files of a task, whole or not at all; defaults are left out. They replace what was there."""
     items_file, references_file = item_files(suite, task)
     listed = list(asked)
-    write_text(root / references_file, "".join(_line(each.reference) for each in listed))
-    write_text(root / items_file, "".join(_line(each.item) for each in listed))
+    write_text(root / references_file, "".join(line_of(each.reference) for each in listed))
+    write_text(root / items_file, "".join(line_of(each.item) for each in listed))
 
 
-def _line(model: BaseModel) -> str:
+def line_of(model: BaseModel) -> str:
+    """A line of a file; defaults are left out."""
     return json.dumps(model.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, allow_nan=False) + "\n"

@@ -12,7 +12,7 @@ from wsigym.errors import InvalidArgumentError, UnknownNameError
 
 from ..cohort import Cohort
 from ..item_files import write_items
-from . import evipath
+from . import evipath, pathview
 from .building import CELL_FIELDS, Build, Builder, Built
 
 __all__ = ["BUILDERS", "CELL_FIELDS", "Build", "Builder", "Built", "build_items", "build_synthetic_items"]
@@ -53,3 +53,4 @@ def build_synthetic_items(folder: Path) -> None:
             build_items(name, cohort, Build(cell=("magnification",)))
         except InvalidArgumentError:
             continue  # one or two slides may be too few for a set of four
+    pathview.build_pathview(cohort)

@@ -16,7 +16,7 @@ from wsigym.errors import AnnotationError
 from .documents import label_of, read_json
 from .shapes import Drawing, FaultyShapeError, Part, Shape, as_part, coordinate
 
-__all__ = ["CLASSES", "read"]
+__all__ = ["CLASSES", "box_part", "identified", "images_of", "polygon_part", "read"]
 
 CLASSES: dict[str, str] = {}
 
@@ -26,9 +26,9 @@ def read(file: str, content: bytes) -> list[Drawing]:
     if not isinstance(document, dict):
         raise AnnotationError(file, "", f"found a {type(document).__name__}; a COCO file is an object")
     categories = {
-        category["id"]: label_of(category.get("name")) for _, category in _identified(file, document, "categories")
+        category["id"]: label_of(category.get("name")) for _, category in identified(file, document, "categories")
     }
-    images = dict(_images(file, document))
+    images = dict(images_of(file, document))
     shapes: dict[Any, list[Shape]] = {image_id: [] for image_id in images}
     for position, annotation in _objects(file, document, "annotations"):
         for key, known in (("image_id", images), ("category_id", categories)):
@@ -59,7 +59,7 @@ def _objects(file: str, document: dict[str, Any], key: str) -> Iterator[tuple[st
         yield position, each
 
 
-def _identified(file: str, document: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def identified(file: str, document: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a list whose ids others refer to: each has one of its own."""
     ids: set[Any] = set()
     for position, each in _objects(file, document, key):
@@ -69,9 +69,9 @@ def _identified(file: str, document: dict[str, Any], key: str) -> Iterator[tuple
         yield position, each
 
 
-def _images(file: str, document: dict[str, Any]) -> Iterator[tuple[Any, tuple[str, tuple[float, float] | None]]]:
+def images_of(file: str, document: dict[str, Any]) -> Iterator[tuple[Any, tuple[str, tuple[float, float] | None]]]:
     stems: set[str] = set()
-    for position, image in _identified(file, document, "images"):
+    for position, image in identified(file, document, "images"):
         name = image.get("file_name")
         stem = PurePosixPath(name.replace("\\", "/")).stem if isinstance(name, str) else ""
         if not stem:
@@ -88,19 +88,19 @@ def _shape(position: str, label: str | None, annotation: dict[str, Any]) -> Shap
     try:
         polygons, box = annotation.get("segmentation"), annotation.get("bbox")
         if isinstance(polygons, list) and polygons:
-            return Shape(position, label, [_polygon(polygon) for polygon in polygons])
-        return Shape(position, label, [_box(box)])
+            return Shape(position, label, [polygon_part(polygon) for polygon in polygons])
+        return Shape(position, label, [box_part(box)])
     except FaultyShapeError as error:
         return Shape(position, label, fault=str(error))
 
 
-def _polygon(flat: object) -> Part:
+def polygon_part(flat: object) -> Part:
     if not isinstance(flat, list) or len(flat) % 2:
         raise FaultyShapeError("a polygon is a list [x1, y1, x2, y2, ...] of even length")
     return [list(zip(flat[::2], flat[1::2], strict=True))]
 
 
-def _box(box: object) -> Part:
+def box_part(box: object) -> Part:
     if not isinstance(box, list) or len(box) != 4:
         found = reprlib.repr(box)
         raise FaultyShapeError(f"it has no polygon, and its bbox is {found}; allowed is [x, y, width, height]")

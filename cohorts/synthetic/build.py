@@ -20,11 +20,12 @@ import platformdirs
 from wsigym.errors import BuildError, InvalidArgumentError
 
 from ..builders import build_synthetic_items
+from .fields import LABELS, SOURCES
 from .slide import Annotations, make_slide, source_of
 
 __all__ = ["FORMAT_VERSION", "MAX_SIZE_PX", "MIN_SIZE_PX", "cached_cohort", "default_cohort", "make_synthetic_cohort"]
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Raised whenever the generator's pixels, annotations or items change, so that caches are made anew."""
 
 MIN_SIZE_PX, MAX_SIZE_PX, STEP_PX = 2048, 100_096, 256
@@ -77,6 +78,8 @@ def make_synthetic_cohort(
             ("paths.jsonl", [line for annotations in whole for line in annotations.paths]),
         ):
             (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        for name, text in (("sources", SOURCES), ("labels", LABELS)):
+            (folder / "pathview" / f"{name}.toml").write_text(text, encoding="utf-8")
         build_synthetic_items(folder)
     return out
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .decoys import add_fold, add_pen, draw_aggregate, plan_aggregate
 from .drawing import draw_lesion
 from .entities import Entity
+from .fields import write_fields
 from .lesions import Focus, Lesion, Nest
 from .organs import ORGANS, build, lay_out
 from .planning import plan_lesions
@@ -44,7 +45,7 @@ _MAIN_CATEGORIES = (
 _SLIDES_OF = (1, 1, 1, 2, 2, 3)
 """How many slides six patients in turn have, in random order. So six slides come from three patients or more."""
 
-_PATIENT, _SLIDE, _COHORT = 1, 2, 3
+_PATIENT, _SLIDE, _COHORT, _FIELDS = 1, 2, 3, 4
 """Which random stream a seed is for."""
 
 
@@ -107,6 +108,7 @@ def make_slide(folder: Path, seed: int, index: int, size_px: int, check: Callabl
     scene, annotations = draw_slide(source, seed, size_px)
     write_slide(folder / source.manifest()["path"], scene, check)
     (folder / "regions" / f"{source.slide_id}.geojson").write_text(json.dumps(annotations.regions), encoding="utf-8")
+    write_fields(folder, source.slide_id, scene, annotations.nodes, [seed, _FIELDS, index])
     return annotations
 
 
