@@ -13,9 +13,9 @@ from wsigym.errors import InvalidArgumentError, UnknownNameError
 from ..cohort import Cohort
 from ..item_files import write_items
 from . import evipath, pathview
-from .building import CELL_FIELDS, Build, Builder, Built
+from .building import CELL_FIELDS, Build, Builder, Built, Reword
 
-__all__ = ["BUILDERS", "CELL_FIELDS", "Build", "Builder", "Built", "build_items", "build_synthetic_items"]
+__all__ = ["BUILDERS", "CELL_FIELDS", "Build", "Builder", "Built", "Reword", "build_items", "build_synthetic_items"]
 
 BUILDERS: Mapping[str, Builder] = {
     "evipath/interpretation": evipath.interpretation,
@@ -39,6 +39,7 @@ def build_items(name: str, cohort: Cohort, build: Build) -> Built:
             f"no item of {name} can be built from cohort {cohort.name!r}: {reasons}. A smaller --cell, such as "
             "magnification alone, has more to choose from."
         )
+    built.asked = build.reword(built.asked)
     suite, _, task = name.partition("/")
     write_items(cohort.root, suite, task, built.asked)
     return built
