@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from wsigym.agents.client import STOP_THINKING
+from wsigym.agents.scripted_chat import json_objects
 from wsigym.agents.scripted_model import Reply, next_message
 from wsigym.agents.tools import TOOLS, must_call, tools_as_text
 from wsigym.errors import InvalidArgumentError
@@ -178,6 +179,42 @@ def test_old_looks_count_by_their_reasons_alone() -> None:
     assert reply.call is not None
     assert reply.call[0] == "finish_and_report"
     assert reply.call[1]["bbox"] == [4000, 5000, 500, 500]
+
+
+def after_a_look(rois_left: int) -> tuple[str, dict[str, Any]]:
+    """What it calls after a look that was dense all over, where the overview was pale."""
+    call = {"id": "c", "type": "function", "function": {"name": "extract_roi", "arguments": "{}"}}
+    told = json.dumps({"roi": [2000, 3000, 1000, 1000], "rois_left": rois_left})
+    messages = [
+        {"role": "user", "content": [text(json.dumps(facts())), image(plain(PINK))]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": told},
+        {"role": "user", "content": [text("The look:"), image(plain(NUCLEAR))]},
+    ]
+    reply = next_message({"messages": messages, "tools": list(TOOLS)})
+    assert reply.call is not None
+    return reply.call
+
+
+def test_a_look_counts_by_its_image_and_is_noted() -> None:
+    name, arguments = after_a_look(3)
+    assert name == "extract_roi"
+    assert "The last look: nuclear density 1.0000 in [2000, 3000, " in arguments["reason"]
+
+
+def test_told_that_the_budget_is_spent_it_finishes() -> None:
+    name, arguments = after_a_look(0)
+    assert name == "finish_and_report"
+    x, y, w, h = arguments["bbox"]
+    assert x >= 2000
+    assert x + w <= 3000
+    assert y >= 3000
+    assert y + h <= 4000
+
+
+def test_json_is_found_wherever_it_stands() -> None:
+    assert list(json_objects('{bad {"a": 1} and {"b": {"c": 2}} {')) == [{"a": 1}, {"b": {"c": 2}}]
+    assert list(json_objects("{" * 5000)) == []
 
 
 def test_it_spends_no_more_than_it_has() -> None:

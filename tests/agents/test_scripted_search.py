@@ -98,6 +98,16 @@ def test_a_field_at_the_edge_of_its_look_is_looked_at_again() -> None:
     assert again[0] == moved
 
 
+def test_it_explores_first_and_refines_after() -> None:
+    """After one look at the top left, whose densest field reaches the edge of the look."""
+    moved = Field((0.175, 0.175, 0.25, 0.25), 0.9)
+    exploring, refining = (search([TOP_LEFT], [moved], budget).next_look() for budget in (5, 1))
+    assert exploring is not None
+    assert exploring[0].box[0] == pytest.approx(0.7, abs=0.02)
+    assert refining is not None
+    assert refining[0] == moved
+
+
 def test_the_answer_is_the_densest_field_seen_and_its_share_the_confidence() -> None:
     better = Field(BOTTOM_RIGHT.box, 0.95)
     assert search([TOP_LEFT, BOTTOM_RIGHT], [TOP_LEFT, better]).answer() == (better, pytest.approx(0.95 / 1.85))
