@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_task_has_items_without_a_fault(folder: Path) -> None:
-    assert [f"{suite}/{task}" for suite, task in item_tasks(folder)] == sorted(BUILDERS)
+    assert set(BUILDERS) <= {f"{suite}/{task}" for suite, task in item_tasks(folder)}
     assert Cohort.faults_of(folder) == []
 
 
