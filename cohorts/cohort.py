@@ -104,6 +104,9 @@ class Cohort:
                 for fault in cohort.check_slide(slide_id)
                 if (fault.file != NODES or fault.line not in lines) and fault.field not in follows
             ]
+        from .builders.casescope.cases import source_faults  # which build upon this module
+
+        faults += source_faults(cohort.root)
         return faults + (list(evidence_faults(cohort)) if cohort._places.whole else [])
 
     @classmethod

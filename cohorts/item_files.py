@@ -3,8 +3,10 @@
     items/<suite>/<task>.jsonl         EvidenceItem, one a line
     references/<suite>/<task>.jsonl    EvidenceReference, one a line
     items/<suite>/vocabulary.json      {"term": ["alias", ...]}: what answers of kind terms may hold
+    references/<suite>/ontology.json   [KnownEntity, ...]: what answers of kind diagnosis are graded against
 
-Only tasks with answers of kind terms need a vocabulary; the aliases are other spellings of a term.
+Only tasks with answers of kind terms need a vocabulary; the aliases are other spellings of a term. Only those with
+answers of kind diagnosis need an ontology.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,28 +26,42 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError, UnknownNameError
 from wsigym.slides.geometry import UPSAMPLING_TOLERANCE
 
-from .files import ITEMS, item_files, item_tasks, json_fault, parse_json, read_lines, read_text, validation_faults
+from .files import (
+    ITEMS,
+    REFERENCES,
+    item_files,
+    item_tasks,
+    json_fault,
+    parse_json,
+    read_lines,
+    read_text,
+    validation_faults,
+)
 from .items import EvidenceItem, FeatureFiles, ImageSpec
 from .models import Name
-from .references import EvidenceReference, reference_faults
+from .references import EvidenceReference, KnownEntity, reference_faults
 from .writing import write_text
 
 if TYPE_CHECKING:
     from .cohort import Cohort
 
 __all__ = [
+    "ONTOLOGY",
     "VOCABULARY",
     "Asked",
     "evidence_faults",
     "image_faults",
     "line_of",
+    "load_entities",
     "load_features",
     "load_items",
     "load_vocabulary",
     "write_items",
 ]
 
-VOCABULARY = "vocabulary.json"
+VOCABULARY, ONTOLOGY = "vocabulary.json", "ontology.json"
+
+_T = TypeVar("_T")
 
 NOT_AN_IMAGE = (OSError, ValueError, SyntaxError, KeyError, IndexError, TypeError, Image.DecompressionBombError)
 """What Pillow raises on files that are none, or broken."""
@@ -111,9 +127,14 @@ def _read(root: Path, suite: str, task: str) -> tuple[list[Asked], list[Fault]]:
     excused = {
         content.get("item_id") if isinstance(content, dict) else None for content in items.broken + references.broken
     }
-    vocabulary: Mapping[str, Sequence[str]] = {}
-    if any(item.answer.kind == "terms" for _, item in items.valid):
+    vocabulary: Mapping[str, object] = {}
+    kinds = {item.answer.kind for _, item in items.valid}
+    if "terms" in kinds:
         vocabulary, unusable = _vocabulary(root, suite)
+        faults += unusable
+    elif "diagnosis" in kinds:
+        entities, unusable = _entities(root, suite)
+        vocabulary = {each.entity: each for each in entities}
         faults += unusable
     line_of: dict[str, int] = {}
     answers: dict[str, tuple[int, EvidenceReference]] = {}
@@ -158,18 +179,32 @@ def load_vocabulary(cohort: Cohort, suite: str) -> Mapping[str, Sequence[str]]:
 
 
 def _vocabulary(root: Path, suite: str) -> tuple[Mapping[str, Sequence[str]], list[Fault]]:
-    name = f"{ITEMS}/{suite}/{VOCABULARY}"
+    return _of_suite(root, f"{ITEMS}/{suite}/{VOCABULARY}", TypeAdapter(dict[Name, tuple[Name, ...]]), {})
+
+
+def load_entities(cohort: Cohort, suite: str) -> Sequence[KnownEntity]:
+    """The diagnoses that free answers of a suite are graded against. Raises `CohortError`."""
+    entities, faults = _entities(cohort.root, suite)
+    if faults:
+        raise CohortError(faults)
+    return entities
+
+
+def _entities(root: Path, suite: str) -> tuple[Sequence[KnownEntity], list[Fault]]:
+    return _of_suite(root, f"{REFERENCES}/{suite}/{ONTOLOGY}", TypeAdapter(tuple[KnownEntity, ...]), ())
+
+
+def _of_suite(root: Path, name: str, model: TypeAdapter[_T], nothing: _T) -> tuple[_T, list[Fault]]:
+    """A JSON file that a suite's tasks share, and its faults; `nothing` where it cannot be read."""
     text, faults = read_text(root / name, name)
     if text is None:
-        return {}, faults
+        return nothing, faults
     try:
-        content = parse_json(text)
-    except ValueError as error:
-        return {}, [json_fault(error, name, None)]
-    try:
-        return TypeAdapter(dict[Name, tuple[Name, ...]]).validate_python(content), []
+        return model.validate_python(parse_json(text)), []
     except ValidationError as error:
-        return {}, list(validation_faults(error, name, None))
+        return nothing, list(validation_faults(error, name, None))
+    except ValueError as error:
+        return nothing, [json_fault(error, name, None)]
 
 
 # -- images and features ------------------------------------------------------------------------------------------

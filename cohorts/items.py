@@ -35,7 +35,7 @@ MAX_OPTIONS = 10
 GROUPS = ("patient", "case", "slide", "set", "source")
 """What items can be grouped by, the independent unit first: splits keep it whole, intervals resample it."""
 
-AnswerKind = Literal["option", "boxes", "number", "terms", "json", "ranking", "text"]
+AnswerKind = Literal["option", "boxes", "number", "terms", "json", "ranking", "text", "diagnosis"]
 
 _T = TypeVar("_T")
 
@@ -101,10 +101,14 @@ class TextFinding(Line):
 
 
 class AnswerFormat(Line):
-    """What kind of answer is parsed, and the sentence that tells the model how to give it."""
+    """What kind of answer is parsed, and the sentence that tells the model how to give it.
+
+    `words_for_text` are said instead where all images are taken away.
+    """
 
     kind: AnswerKind
     words: Name
+    words_for_text: Name | None = None
 
 
 class Metadata(Line):

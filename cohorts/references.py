@@ -11,7 +11,7 @@ from pydantic import Field
 from .items import EvidenceItem
 from .models import Line, Name
 
-__all__ = ["EvidenceReference", "reference_faults"]
+__all__ = ["EvidenceReference", "KnownEntity", "reference_faults"]
 
 MAX_COORDINATE = 1000
 """Boxes of answers are x1, y1, x2, y2 in thousandths of the image's width and height (PathView-Bench)."""
@@ -22,8 +22,9 @@ class EvidenceReference(Line):
 
     `answer` by the item's kind of answer: option, the place from 0 among its options; boxes, a list of
     `[x1, y1, x2, y2]` in 0..1000; number; terms, a list of standard terms; json, an object; ranking, the places of the
-    options from first to last; text. `accepted` are further answers that are as right, `half` those that earn half.
-    `strata` are what tables can split by and a model may not see; `provenance` says where the answer comes from.
+    options from first to last; text; diagnosis, `{"diagnosis": entity}`. `accepted` are further answers that are as
+    right, `half` those that earn half. `strata` are what tables can split by and a model may not see; `provenance` says
+    where the answer comes from.
     """
 
     item_id: Name
@@ -34,10 +35,22 @@ class EvidenceReference(Line):
     provenance: dict[str, Any] = Field(default_factory=dict)
 
 
+class KnownEntity(Line):
+    """A diagnosis as free answers are graded against it: one of the list in `references/<suite>/ontology.json`."""
+
+    entity: Name
+    synonyms: tuple[Name, ...] = ()
+    behaviour: Name
+    lineage: Name
+    family: Name
+    parent: Name | None = None
+
+
 def reference_faults(
     item: EvidenceItem, reference: EvidenceReference, vocabulary: Set[str]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with a reference beside its item: (field, message) each. `vocabulary` are the terms allowed."""
+    """What is wrong with a reference beside its item: (field, message) each. `vocabulary` are the terms or
+    entities allowed."""
     answers = [("answer", reference.answer)]
     for name, further in (("accepted", reference.accepted), ("half", reference.half)):
         answers += [(f"{name}.{place}", answer) for place, answer in enumerate(further)]
@@ -62,6 +75,11 @@ def _wrong(item: EvidenceItem, answer: Any, vocabulary: Set[str]) -> str:
             return "a list with at least one term is needed"
         unknown = [term for term in answer if term not in vocabulary]
         return f"{', '.join(map(repr, unknown))} outside the vocabulary of the suite" if unknown else ""
+    if kind == "diagnosis":
+        ok = isinstance(answer, dict) and list(answer) == ["diagnosis"] and isinstance(answer["diagnosis"], str)
+        if not ok:
+            return 'an object {"diagnosis": entity} is needed'
+        return "" if answer["diagnosis"] in vocabulary else "is no entity of the suite's ontology"
     if kind == "json":
         return "" if isinstance(answer, dict) and answer else "an object with at least one field is needed"
     if kind == "ranking":

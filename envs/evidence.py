@@ -46,11 +46,12 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from wsigym.cohorts import Asked, Cohort, EvidenceItem, EvidenceReference, load_items
-from wsigym.cohorts.item_files import load_features, load_vocabulary
+from wsigym.cohorts.item_files import load_entities, load_features, load_vocabulary
 from wsigym.cohorts.items import MAX_OPTIONS, letter
 from wsigym.cohorts.synthetic import default_cohort
 from wsigym.errors import EpisodeOverError, InvalidArgumentError, UnknownNameError
 from wsigym.scoring.answers import Vocabulary
+from wsigym.scoring.diagnosis import DiagnosisTable, Entity
 from wsigym.scoring.items import ItemScore, score_item
 
 from .item_images import WHITE, item_image
@@ -256,7 +257,10 @@ class EvidenceEnv(gym.Env[dict[str, Any], Any]):
 
 
 def score_answer(
-    item: EvidenceItem, reference: EvidenceReference, text: str, vocabulary: Vocabulary | None = None
+    item: EvidenceItem,
+    reference: EvidenceReference,
+    text: str,
+    vocabulary: Vocabulary | DiagnosisTable | None = None,
 ) -> ItemScore:
     """The score of a model's text as the answer to an item; both as they were shown, rotated alike."""
     return score_item(
@@ -271,9 +275,15 @@ def score_answer(
     )
 
 
-def vocabulary_of(cohort: Cohort, suite: str, asked: tuple[Asked, ...]) -> Vocabulary | None:
-    """The suite's standard terms, where an item is answered with terms."""
-    if not any(each.item.answer.kind == "terms" for each in asked):
+def vocabulary_of(cohort: Cohort, suite: str, asked: tuple[Asked, ...]) -> Vocabulary | DiagnosisTable | None:
+    """The suite's standard terms, or its entities, where an item is answered with terms or a diagnosis."""
+    kinds = {each.item.answer.kind for each in asked}
+    if "diagnosis" in kinds:
+        return DiagnosisTable(
+            Entity(each.entity, each.behaviour, each.lineage, each.family, each.synonyms, each.parent)
+            for each in load_entities(cohort, suite)
+        )
+    if "terms" not in kinds:
         return None
     terms = load_vocabulary(cohort, suite)
     return Vocabulary(tuple(terms), {alias: term for term, aliases in terms.items() for alias in aliases})

@@ -28,6 +28,7 @@ from .answers import (
     strip_reasoning,
 )
 from .boxes import union_dice
+from .diagnosis import DIFFERENTIALS, DiagnosisTable
 from .terms import entity_recall
 
 __all__ = ["ItemScore", "parse_answer", "score_item", "score_parsed"]
@@ -54,15 +55,20 @@ def score_item(
     half: Sequence[Any] = (),
     options: Sequence[str] = (),
     images: bool = False,
-    vocabulary: Vocabulary | None = None,
+    vocabulary: Vocabulary | DiagnosisTable | None = None,
 ) -> ItemScore:
     """Score the reply `answer` of a `kind` against the reference or, if better, another right answer.
 
     The `accepted` are as right as the reference; those of `half` earn half of what they would (CaseScope's A1: an
-    entity of the same family and behaviour). Other arguments are those of `parse_answer` and `score_parsed`, and so
-    are the errors; nothing in a reply raises.
+    entity of the same family and behaviour). A `diagnosis` is graded against a `DiagnosisTable` given as `vocabulary`,
+    and its answer tells beside what was said how it was graded: "entity", "error", "top3". Other arguments are those of
+    `parse_answer` and `score_parsed`, and so are the errors; nothing in a reply raises.
     """
-    parsed = parse_answer(kind, answer, reference, options=options, images=images, vocabulary=vocabulary)
+    table = vocabulary if isinstance(vocabulary, DiagnosisTable) else None
+    terms = vocabulary if isinstance(vocabulary, Vocabulary) else None
+    parsed = parse_answer(kind, answer, reference, options=options, images=images, vocabulary=terms)
+    if parsed is not None and kind == "diagnosis":
+        return _graded(parsed, reference, accepted, table)
     if parsed is None:
         refused = is_refusal(answer) or is_insufficient(answer)
         return ItemScore(0.0, None, f"no {kind} in the answer", "refused" if refused else "unparsed")
@@ -85,8 +91,9 @@ def parse_answer(
     `option`: the place among `options` (`images` as in `parse_option`); words for insufficient evidence are the option
     that says so. `boxes`: a list of [x1, y1, x2, y2]. `number`: a number. `terms`: a list of terms of `vocabulary`.
     `ranking`: a list of places. `json`: an object; where the `reference` has a list of truth values, under its key.
-    `text`: the reply without its reasoning. Raises `UnknownNameError` for an unknown kind, `InvalidArgumentError` for
-    terms without a vocabulary.
+    `text`: the reply without its reasoning. `diagnosis`: an object of "diagnosis", "differential" (two at most) and
+    "confidence", from a JSON object that names a diagnosis. Raises `UnknownNameError` for an unknown kind,
+    `InvalidArgumentError` for terms without a vocabulary.
     """
     if kind not in _PARSERS:
         raise UnknownNameError("kind of answer", kind, _PARSERS)
@@ -112,6 +119,19 @@ def score_parsed(kind: str, answer: Any, reference: Any) -> float:
     return float(_alike(answer, reference))
 
 
+def _graded(answer: dict[str, Any], reference: Any, accepted: Sequence[Any], table: DiagnosisTable | None) -> ItemScore:
+    if table is None:
+        raise InvalidArgumentError("a diagnosis is asked for without a table of entities to grade it against.")
+    grade = table.grade(
+        reference["diagnosis"],
+        answer["diagnosis"],
+        answer["differential"],
+        alternates=[each["diagnosis"] for each in accepted],
+    )
+    told = answer | {"entity": grade.entity, "error": grade.error, "top3": grade.top3}
+    return ItemScore(grade.grade, told, f"{_SAYS['diagnosis']}: {grade.grade:.3g}", "scored")
+
+
 _SAYS = {
     "option": "1 if the option is the right one",
     "boxes": "Dice of the unions of boxes",
@@ -120,6 +140,7 @@ _SAYS = {
     "json": "share of the right values",
     "ranking": "1 / rank of the right option",
     "text": "1 if the text is the right one",
+    "diagnosis": "1 for the entity, 1/2 within its family and behaviour",
 }
 
 
@@ -183,6 +204,16 @@ def _text(answer: str, *_: object) -> str | None:
     return reply if fold(reply) else None
 
 
+def _diagnosis(answer: str, *_: object) -> dict[str, Any] | None:
+    told = parse_json_object(answer)
+    named = None if told is None else told.get("diagnosis")
+    if told is None or not isinstance(named, str) or not fold(named):
+        return None
+    further = told.get("differential")
+    listed = [text for text in further if isinstance(text, str)] if isinstance(further, list) else []
+    return {"diagnosis": named, "differential": listed[:DIFFERENTIALS], "confidence": told.get("confidence")}
+
+
 _PARSERS: dict[str, Callable[..., Any]] = {
     "option": _option,
     "boxes": _boxes,
@@ -191,4 +222,5 @@ _PARSERS: dict[str, Callable[..., Any]] = {
     "json": _json,
     "ranking": _ranking,
     "text": _text,
+    "diagnosis": _diagnosis,
 }

@@ -14,6 +14,7 @@ from ..cohort import Cohort
 from ..item_files import write_items
 from . import evipath, pathview
 from .building import CELL_FIELDS, Build, Builder, Built, Reword
+from .casescope import tasks as casescope
 
 __all__ = ["BUILDERS", "CELL_FIELDS", "Build", "Builder", "Built", "Reword", "build_items", "build_synthetic_items"]
 
@@ -21,6 +22,12 @@ BUILDERS: Mapping[str, Builder] = {
     "evipath/interpretation": evipath.interpretation,
     "evipath/verification": evipath.verification,
     "evipath/integration": evipath.integration,
+    "casescope/a1": casescope.a1,
+    "casescope/a2": casescope.a2,
+    "casescope/b": casescope.b,
+    "casescope/c": casescope.c,
+    "casescope/r1": casescope.r1,
+    "casescope/g1": casescope.g1,
 }
 
 
@@ -35,9 +42,10 @@ def build_items(name: str, cohort: Cohort, build: Build) -> Built:
     built = BUILDERS[name](cohort, build)
     if not built.asked:
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in built.dropped.items()) or "nothing to ask"
+        cell = " A smaller --cell, such as magnification alone, has more to choose from."
         raise InvalidArgumentError(
-            f"no item of {name} can be built from cohort {cohort.name!r}: {reasons}. A smaller --cell, such as "
-            "magnification alone, has more to choose from."
+            f"no item of {name} can be built from cohort {cohort.name!r}: {reasons}."
+            + (cell if name.startswith("evipath/") else "")
         )
     built.asked = build.reword(built.asked)
     suite, _, task = name.partition("/")

@@ -20,6 +20,7 @@ import platformdirs
 from wsigym.errors import BuildError, InvalidArgumentError
 
 from ..builders import build_synthetic_items
+from .cases import write_casescope
 from .fields import LABELS, SOURCES
 from .slide import Annotations, make_slide, source_of
 
@@ -80,6 +81,7 @@ def make_synthetic_cohort(
             (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         for name, text in (("sources", SOURCES), ("labels", LABELS)):
             (folder / "pathview" / f"{name}.toml").write_text(text, encoding="utf-8")
+        write_casescope(folder)
         build_synthetic_items(folder)
     return out
 
