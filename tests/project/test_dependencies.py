@@ -16,7 +16,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 NOT_IMPORTED = {
-    "aiohttp": "fsspec's HTTP filesystem imports it",
     "openslide-bin": "the library that openslide-python loads",
 }
 """Core dependencies that no module of wsigym imports, and who does."""
