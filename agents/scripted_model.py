@@ -93,7 +93,7 @@ def _with_tools(conversation: Conversation, offered: Mapping[str, Any], choice: 
 
 def _in_text(conversation: Conversation, logprobs: bool, seed: int) -> Reply:
     told = conversation.told
-    request = re.search(r"^Request: (.+)$", conversation.last_text, re.MULTILINE)
+    request = re.search(r"^Request: (.+)$", told, re.MULTILINE)  # a reminder may follow it
     kind = request[1].strip() if request else ""
     if kind == "propose" and (info := _info(conversation)):
         return Reply(data=_proposal(info))

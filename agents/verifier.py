@@ -17,11 +17,13 @@ external one that is shown little. Both endpoints' conventions are their own.
 It may ask, for ROIs of N: N times for proposals at most, N times for verdicts; and once more each time that the answer
 cannot be read. Then an unread proposal ends the episode ("unparsed", or "refused") where nothing was looked at, and
 otherwise ends the search; an unread verdict counts as uninformative. A candidate that the environment refuses is passed
-over; three in a row end the episode there. Every verdict is a checkpoint in the record.
+over, and so is one beyond the convention, after that was told once; three in a row end the episode ("invalid"). Every
+verdict is a checkpoint in the record.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -145,7 +147,7 @@ class Verifier(Agent):
             system(prompt.filled(meaning=self._coordinates.meaning)),
             user(request_text("propose", facts), "Overview of the search box:", overview),
         )
-        found = await speaker.ask_for(messages, prompt, self._usable)
+        found = await speaker.ask_for(messages, prompt, self._usable())
         proposals = state["proposals"] + 1
         if isinstance(found, tuple):
             wanted = found[: facts["candidates_wanted"]]
@@ -159,9 +161,8 @@ class Verifier(Agent):
     async def _look(self, state: VerifierState) -> VerifierState:
         candidate, *rest = state["candidates"]
         self.remarks = {"reason": candidate.reason}
-        return VerifierState(
-            candidates=tuple(rest), looking_at=candidate, action=extract_roi(self._coordinates.to_unit(candidate.box))
-        )
+        action = extract_roi(self._box_unit(candidate.box))
+        return VerifierState(candidates=tuple(rest), looking_at=candidate, action=action)
 
     async def _judge(self, state: VerifierState) -> VerifierState:
         judge, info, candidate = self.episode.speakers[-1], state["info"], state["looking_at"]
@@ -195,23 +196,33 @@ class Verifier(Agent):
             candidate = next(iter(state["candidates"]), state["looking_at"])
             box_unit, confidence, conclusion = NAN_BOX, None, None
             if candidate is not None:
-                box_unit = self._coordinates.to_unit(candidate.box)
+                box_unit = self._box_unit(candidate.box)
                 confidence, conclusion = candidate.confidence, candidate.reason
         self.remarks = {"conclusion": conclusion}
         return VerifierState(action=finish_and_report(box_unit, confidence))
 
     # -- verdicts -----------------------------------------------------------------------------------------------------
 
-    def _usable(self, answer: Answer) -> tuple[Candidate, ...]:
-        """The candidates whose numbers the convention allows; raises `ParseError` where there is none."""
-        faults = []
-        found = []
-        for candidate in candidates_of(answer.text):
-            fault = self._coordinates.beyond(candidate.box)
-            (found.append(candidate) if fault is None else faults.append(fault))
-        if not found:
+    def _usable(self) -> Callable[[Answer], tuple[Candidate, ...]]:
+        """Reads the candidates whose numbers the convention allows. Where none does, that is told once; then they are
+        taken, and become the invalid requests that they are."""
+        told = False
+
+        def read(answer: Answer) -> tuple[Candidate, ...]:
+            nonlocal told
+            given = candidates_of(answer.text)
+            faults = [self._coordinates.beyond(candidate.box) for candidate in given]
+            found = tuple(candidate for candidate, fault in zip(given, faults, strict=True) if fault is None)
+            if found or told:
+                return found or given
+            told = True
             raise ParseError(f"{faults[0]}.")
-        return tuple(found)
+
+        return read
+
+    def _box_unit(self, numbers: BoxNumbers) -> BoxNumbers:
+        """Of the search box, for an action; not a number where the convention does not allow these."""
+        return NAN_BOX if self._coordinates.beyond(numbers) else self._coordinates.to_unit(numbers)
 
     def _judged(self, candidate: Candidate, judgement: Judgement | None, inside: Coordinates, info: Info) -> Judged:
         """A verdict as it is kept; one that could not be read is uninformative."""

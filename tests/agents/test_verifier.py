@@ -160,6 +160,8 @@ def test_candidates_beyond_the_convention_are_passed_over_or_told(env: Localizat
     info, client, _ = episode(env, [candidates((5, 5)), candidates(CORNERS[3])], [verdict("supports", 1)])
     assert info["outcome"] == "scored"
     assert "x is 5; allowed is 0 to 1" in client.requests[1]["messages"][-1]["content"]
+    info, client, _ = episode(env, [candidates((5, 5), (6, 6), (7, 7))], [verdict("supports", 1)])
+    assert (info["outcome"], len(client.requests), len(info["steps"])) == ("invalid", 2, 3)
 
 
 def test_candidates_that_the_environment_refuses_are_passed_over(env: LocalizationEnv) -> None:
