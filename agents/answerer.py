@@ -16,12 +16,11 @@ from typing import Any, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from wsigym.cohorts.items import letter
 from wsigym.envs.policy import Action, Info, NoAnswer, Observation
 from wsigym.scoring.answers import is_refusal, parse_option
 
 from .client import Answer, Client
-from .messages import ImageRef, Message, user
+from .messages import ImageRef, Message, item_text, user
 from .seat import Agent, run_graph
 
 __all__ = ["Answerer", "AnswererState", "item_message"]
@@ -91,5 +90,4 @@ class Answerer(Agent):
 def item_message(info: Info, images: list[ImageRef]) -> Message:
     """An item as one message: images, question, options, how to answer."""
     shown = [part for number, image in enumerate(images, start=1) for part in (f"Image {number}:", image)]
-    options = "\n".join(f"{letter(place)}. {option}" for place, option in enumerate(info["options"]))
-    return user(*shown, "\n\n".join(part for part in (info["question"], options, info["answer_words"]) if part))
+    return user(*shown, item_text(info["question"], info["options"], info["answer_words"]))

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from wsigym.cohorts.items import letter
+
 from .client import ToolCall
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "by_reference",
     "for_the_wire",
     "images_to_send",
+    "item_text",
     "request_text",
     "system",
     "user",
@@ -68,6 +71,12 @@ def user(*parts: str | ImageRef) -> Message:
 def request_text(kind: str, facts: Mapping[str, Any]) -> str:
     """What stands before the images of a request that is no conversation: what is wanted, and the facts as JSON."""
     return f"Request: {kind}\n```json\n{json.dumps(facts, ensure_ascii=False)}\n```"
+
+
+def item_text(question: str, options: Sequence[str], answer_words: str) -> str:
+    """An evidence item after its images: question, options as lines "A. ...", how to answer (CaseScope's order)."""
+    listed = "\n".join(f"{letter(place)}. {option}" for place, option in enumerate(options))
+    return "\n\n".join(part for part in (question, listed, answer_words) if part)
 
 
 def images_to_send(messages: Iterable[Message], keep: int) -> frozenset[ImageRef]:

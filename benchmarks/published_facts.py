@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from wsigym.errors import UnknownNameError
 
-__all__ = ["PublishedFact", "published_facts"]
+__all__ = ["PublishedFact", "published_facts", "published_rows"]
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,15 @@ class PublishedFact:
 
 def published_facts(name: str) -> dict[str, PublishedFact]:
     """The facts of `published/<name>.json` by their key. Raises `UnknownNameError` where there is no such file."""
+    return {row["key"]: PublishedFact(row["value"], row["note"]) for row in published_rows(name)}
+
+
+def published_rows(name: str) -> list[dict[str, Any]]:
+    """The rows of `published/<name>.json`, each from column to value. Raises as `published_facts`."""
     folder = resources.files("wsigym.benchmarks") / "published"
     file = folder / f"{name}.json"
     if not file.is_file():
         known = sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
         raise UnknownNameError("published table", name, known)
-    return {key: PublishedFact(value, note) for key, value, note in json.loads(file.read_text("utf-8"))["rows"]}
+    table = json.loads(file.read_text("utf-8"))
+    return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]

@@ -9,14 +9,17 @@ from wsigym.errors import InvalidArgumentError, UnknownNameError
 from .evipath.evidence import INTEGRATION, INTERPRETATION, VERIFICATION
 from .evipath.exploration import Exploration
 from .evipath.localization import Localization
+from .pathview.tasks import TASKS as PATHVIEW
 from .task import Task
 
 __all__ = ["EVIDENCE_TASKS", "TASKS", "find_task"]
 
-EVIDENCE_TASKS = (INTERPRETATION, VERIFICATION, INTEGRATION)
+EVIDENCE_TASKS = (INTERPRETATION, VERIFICATION, INTEGRATION, *PATHVIEW)
 """Tasks whose items lie in files."""
 
-TASKS: Mapping[str, Task] = {task.name: task for task in (Localization(), Exploration(), *EVIDENCE_TASKS)}
+_ALL: tuple[Task, ...] = (Localization(), Exploration(), *EVIDENCE_TASKS)
+
+TASKS: Mapping[str, Task] = {task.name: task for task in _ALL}
 
 
 def find_task(name: str) -> Task:

@@ -31,6 +31,7 @@ raw = ["H"]
 [standard.gland]
 kind = "structure"
 raw = ["G"]
+organ_agnostic = true
 
 [standard.tumour]
 kind = "lesion"

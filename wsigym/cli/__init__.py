@@ -19,7 +19,22 @@ from rich.console import Console
 import wsigym
 from wsigym.errors import WsigymError, WsigymWarning
 
-from . import bench, cohort, demo, endpoint, items, listing, replay, run, serve, table, tiles, transcripts
+from . import (
+    analyse,
+    bench,
+    cohort,
+    demo,
+    endpoint,
+    items,
+    listing,
+    replay,
+    review,
+    run,
+    serve,
+    table,
+    tiles,
+    transcripts,
+)
 
 __all__ = ["app", "main"]
 
@@ -31,6 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(analyse.app, name="analyse")
 app.add_typer(bench.app, name="bench")
 app.add_typer(cohort.app, name="cohort")
 app.add_typer(endpoint.app, name="endpoint")
@@ -38,7 +54,7 @@ app.add_typer(items.app, name="items")
 app.add_typer(tiles.app, name="tiles")
 for command in (
     demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, replay.replay, table.table,
-    transcripts.transcripts, serve.serve_scripted,
+    transcripts.transcripts, serve.serve_scripted, review.review, review.export,
 ):  # fmt: skip
     app.command()(command)
 

@@ -40,6 +40,9 @@ def table(
     profile: Annotated[
         bool, typer.Option("--profile", help="One row a policy across the runs' tasks of evipath, and nothing else.")
     ] = False,
+    refusals: Annotated[
+        bool, typer.Option("--refusals", help="Who declines, and where, across the runs' tasks of pathview alone.")
+    ] = False,
     common: Annotated[
         bool, typer.Option("--common", help="Only items that every row has a score for; joins runs of different items.")
     ] = False,
@@ -52,6 +55,7 @@ def table(
     """Tables of one or more runs of a task: scores with 95 % intervals, and what a larger budget brings."""
     from wsigym.benchmarks.agent_tables import cost_table, deployment_table, has_agents
     from wsigym.benchmarks.evipath.profile import profile_table
+    from wsigym.benchmarks.pathview.refusals import refusals_table
     from wsigym.benchmarks.reports import find_report
     from wsigym.benchmarks.rows import join_runs
     from wsigym.benchmarks.run_folder import load_run
@@ -68,11 +72,14 @@ def table(
     if as_csv and (as_json or len(asked) > 1):
         options = ", ".join(f"--{name}" for name in (["json"] if as_json else asked))
         raise InvalidArgumentError(f"--csv prints one table, and was asked for beside {options}; choose one of them.")
-    if profile and (asked or by or plot):
-        raise InvalidArgumentError("--profile shows one table across tasks; ask for others without it.")
+    if (profile or refusals) and (asked or by or plot or profile == refusals):
+        name = "profile" if profile else "refusals"
+        raise InvalidArgumentError(f"--{name} shows one table across tasks; ask for others without it.")
     loaded = [load_run(folder, steps=False) for folder in runs]
     if profile:
         tables = [profile_table(loaded, common=common)]
+    elif refusals:
+        tables = [refusals_table(loaded, common=common)]
     else:
         records = join_runs(loaded, common=common)
         report = find_report(f"{records[0].suite}/{records[0].task}")

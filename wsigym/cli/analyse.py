@@ -1,0 +1,43 @@
+"""`wsigym analyse ...`: what runs say together with something outside of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .table import console_for_tables
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Analyses of runs beyond their tables.", no_args_is_help=True, rich_markup_mode=None)
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders that `wsigym run` or `sweep` wrote.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; shares are 0 to 1.")]
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command()
+def matched(
+    runs: Runs,
+    external: Annotated[
+        Path, typer.Option(metavar="JSONL", help='Lines of {"policy", "endpoint", "slide", "correct": true or false}.')
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """The task's metric on the slides where a model answers an external question correctly (PathView-Bench)."""
+    from wsigym.benchmarks.pathview.matched import matched_table, read_external
+    from wsigym.benchmarks.run_folder import load_run
+    from wsigym.benchmarks.tables import tables_to_json
+
+    table = matched_table([load_run(folder, steps=False) for folder in runs], read_external(external))
+    if as_json:
+        typer.echo(tables_to_json([table]))
+    else:
+        console = console_for_tables()
+        console.print(table.to_rich(console.width))
