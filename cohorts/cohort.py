@@ -105,9 +105,12 @@ class Cohort:
                 if (fault.file != NODES or fault.line not in lines) and fault.field not in follows
             ]
         from .builders.casescope.cases import source_faults  # which build upon this module
+        from .builders.pathview.checking import pathview_faults
 
         faults += source_faults(cohort.root)
-        return faults + (list(evidence_faults(cohort)) if cohort._places.whole else [])
+        if not cohort._places.whole:
+            return faults
+        return faults + pathview_faults(cohort) + list(evidence_faults(cohort))
 
     @classmethod
     def _read(cls, folder: str | Path, allow_outside: bool) -> tuple[Cohort | None, list[Fault]]:

@@ -24,13 +24,14 @@ from ...items import EvidenceItem, EvidenceWords, Metadata, in_base_order
 from ...references import EvidenceReference
 from .area import fraction_of, tissue_of
 from .field import BACKGROUND, Field, field_of
-from .labels import LABELS, Labels, load_labels
+from .labels import Labels, load_labels
 from .marks import Marks, Outline
 from .questions import Asking, NotAskedError, Question
 from .readers import READERS
 from .sources import SOURCES, Picture, Source, load_pictures, load_sources
 from .splits import split_pictures
 from .tasks import SUITE, TASKS, TaskRule
+from .unmapped import Unmapped
 from .writing import Writer
 
 Progress = Callable[[int, int], None]
@@ -83,7 +84,7 @@ def build_pathview(
     pictures = _pictures(cohort, sources)
     splits = dict(zip(map(id, pictures), split_pictures(pictures, seed), strict=True))
     organs = tuple(sorted({picture.organ for picture in pictures if picture.organ is not None}))
-    unmapped: dict[str, set[str]] = {}
+    unmapped = Unmapped()
     annotations = done = 0
     with Writer(cohort.root, [rule.name for rule in rules], labels.vocabulary) as writer:
         for source in sources:
@@ -91,10 +92,7 @@ def build_pathview(
             READERS[source.format](cohort.root, source, marks)
             annotations += len(marks)
             of_source = [picture for picture in pictures if picture.source == source.name]
-            raw = [*marks.labels, *(picture.label for picture in of_source if picture.label is not None)]
-            for label in raw:
-                if label not in labels.of_raw:
-                    unmapped.setdefault(label, set()).add(source.name)
+            unmapped.look(labels, source.name, marks.labels, of_source)
             if not unmapped:
                 builder = _SourceBuilder(cohort, marks, labels, organs, seed, rules, writer)
                 for picture in of_source:
@@ -103,7 +101,8 @@ def build_pathview(
                     if progress is not None:
                         progress(done, len(pictures))
                 builder.tell_unknown(of_source)
-        _check(unmapped)
+        if unmapped:
+            raise CohortError(unmapped.faults)
         if not writer.items.total():
             reasons = Counter(reason for counts in writer.dropped.values() for reason in counts)
             said = "; ".join(sorted(reasons)) or "no picture has an annotation"
@@ -129,15 +128,6 @@ def _pictures(cohort: Cohort, sources: Iterable[Source]) -> list[Picture]:
     if faults:
         raise CohortError(faults)
     return pictures
-
-
-def _check(unmapped: dict[str, set[str]]) -> None:
-    faults = []
-    for label, names in sorted(unmapped.items()):
-        message = f"raw label {label!r} of source {', '.join(sorted(names))} is in no standard label nor in background"
-        faults.append(Fault(LABELS, None, "standard", message))
-    if faults:
-        raise CohortError(faults)
 
 
 class _SourceBuilder:

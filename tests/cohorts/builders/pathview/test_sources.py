@@ -18,6 +18,7 @@ from wsigym.cohorts import Cohort, ImageSpec, load_items
 from wsigym.cohorts.builders.pathview import build_pathview
 from wsigym.cohorts.builders.pathview.sources import Picture
 from wsigym.cohorts.builders.pathview.splits import split_pictures
+from wsigym.cohorts.item_files import load_features
 from wsigym.errors import CohortError, InvalidArgumentError, WsigymError
 
 
@@ -34,6 +35,7 @@ def test_all_labels_without_a_standard_are_listed_and_nothing_is_written(tmp_pat
         "raw label 'X' of source s, t", "raw label 'Y' of source s", "raw label 'Z' of source t",
     ]  # fmt: skip
     assert {fault.file for fault in caught.value.faults} == {"pathview/labels.toml"}
+    assert Cohort.faults_of(tmp_path) == list(caught.value.faults)
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.parent.name != "pathview"] == [
         tmp_path / "cohort.json"
     ]
@@ -99,6 +101,35 @@ def test_faults_of_tables_of_images(tmp_path: Path, table: str, words: str) -> N
     build_sources(tmp_path, source(images="pathview/images.csv"), files)
     with pytest.raises(CohortError, match=words):
         build_pathview(Cohort.load(tmp_path))
+
+
+def test_a_check_lists_the_faults_of_every_file(tmp_path: Path) -> None:
+    text = source("s", images="pathview/images.csv") + source("t", annotations="pathview/more.csv")
+    files = {
+        "boxes.csv": "image,label,x1,y1,x2,y2\na,T,1,2,drei,4\n",
+        "images.csv": "image,file\na,pathview/none.png\n",
+        "more.csv": boxes(("a", "X", 1, 1, 9, 9)),
+    }
+    build_sources(tmp_path, text, files)
+    told = [str(fault) for fault in Cohort.faults_of(tmp_path)]
+    assert len(told) == 3
+    assert told[0].startswith("pathview/images.csv:2: a: ")
+    assert told[1] == "pathview/boxes.csv: line 2: x2 is 'drei'; a number is needed"
+    assert told[2].startswith("pathview/labels.toml: standard: raw label 'X' of source t is")
+
+
+def test_feature_files_go_with_the_item(tmp_path: Path) -> None:
+    (tmp_path / "pathview").mkdir()
+    np.save(tmp_path / "pathview" / "f.npy", np.ones((3, 4), np.float32))
+    np.save(tmp_path / "pathview" / "xy.npy", np.ones((3, 2)))
+    table = "image,file,features,coordinates\na,pathview/a.png,pathview/f.npy,pathview/xy.npy\n"
+    files = {"boxes.csv": boxes(("a", "T", 1, 1, 9, 9)), "images.csv": table}
+    build_sources(tmp_path, source(images="pathview/images.csv"), files)
+    build_pathview(Cohort.load(tmp_path))
+    cohort = Cohort.load(tmp_path)
+    (asked,) = load_items(cohort, "pathview", "object-counting")
+    assert asked.item.features is not None
+    assert [array.shape for array in load_features(cohort, asked.item.features)] == [(3, 4), (3, 2)]
 
 
 def test_without_sources_it_says_what_is_needed(tmp_path: Path) -> None:
