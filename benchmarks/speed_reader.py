@@ -43,7 +43,7 @@ THINKING_S = 0.005
 """What a quick policy takes between two reads, in which prefetching may work."""
 
 WARMING = 4
-"""The round that warms up does a fourth of another's work."""
+"""Of regions at random, and of prefetching, the round that warms up does a fourth of another's work."""
 
 DOWNSAMPLES = (1, 2, 4, 8, 16)
 
@@ -210,8 +210,9 @@ class _Contestants:
         boxes = navigation(self._side_px, NAVIGATION_PX, self._sizes.steps, np.random.default_rng(SEED))
 
         def walked(read: Callable[[Box, int], object], number: int) -> None:
-            _empty_cache()
-            _each(read, boxes if number else boxes[: len(boxes) // WARMING], NAVIGATION_PX)
+            if read == self.ours:
+                _empty_cache()
+            _each(read, boxes, NAVIGATION_PX)
 
         ways = {"ours": self.ours, "usual": self.usual, "tiffslide": self.tiffslide}
         taken = interleaved({name: partial(walked, read) for name, read in ways.items()}, self._sizes.repeats)
