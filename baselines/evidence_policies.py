@@ -24,6 +24,9 @@ BOX_GRID = 1000
 MAX_COUNT = 100
 """A random count is below it (this project's choice; PathView-Bench does not say what its own are drawn from)."""
 
+TRUTH = "true/false"
+"""How the words on the form of an answer write a truth value that is asked for, as CaseScope's do."""
+
 
 def choose(observation: Observation, place: int) -> Any:
     """The action for the option at a place: the place itself where that is an action, else its letter."""
@@ -31,7 +34,7 @@ def choose(observation: Observation, place: int) -> Any:
 
 
 class RandomAnswer(SeededPolicy):
-    """Uniform over the options; over orders for a ranking; one uniform box; a uniform count below 100."""
+    """Uniform over the options; over orders for a ranking; one uniform box; a uniform count below 100; coins."""
 
     def reset(self, observation: Observation, info: Info) -> None:
         pass
@@ -46,6 +49,10 @@ class RandomAnswer(SeededPolicy):
             return json.dumps([[x1, y1, x2, y2]])
         if kind == "number":
             return str(int(self.rng.integers(MAX_COUNT)))
+        asked = info.get("answer_words", "").count(TRUTH)
+        if kind == "json" and asked:
+            told = self.rng.integers(2, size=asked).astype(bool).tolist()
+            return json.dumps({"answers": told})
         if kind != "option":
             raise InvalidArgumentError(f"policy random: there is no random answer of kind {kind}.")
         return choose(observation, int(self.rng.integers(count)))

@@ -21,12 +21,16 @@ from .tables import Cell
 
 __all__ = [
     "ACCURACY",
+    "ACCURACY_BY_ITEM",
     "CHANCE",
     "CIRCULAR",
+    "CIRCULAR_BY_ITEM",
     "CIRCULAR_CHANCE",
     "CONSISTENT",
     "MEAN_SCORE",
+    "SCORE_BY_ITEM",
     "TOP_LETTER",
+    "ByItem",
     "Measure",
     "accuracy",
     "chance",
@@ -49,6 +53,15 @@ class Measure:
     split: bool = False
 
 
+@dataclass(frozen=True)
+class ByItem:
+    """What two amounts of evidence are compared by: a value in 0..1 for each item, with its unit, of their episodes."""
+
+    key: str
+    label: str
+    of: Callable[[Sequence[EpisodeRecord]], dict[str, tuple[float, tuple[str, str]]]]
+
+
 def right(record: EpisodeRecord) -> float | None:
     """1 for a right answer, else 0; None after an infrastructure error."""
     return None if record.score is None else float(record.score == 1)
@@ -56,12 +69,20 @@ def right(record: EpisodeRecord) -> float | None:
 
 def accuracy(records: Sequence[EpisodeRecord]) -> Estimate:
     """Vanilla accuracy: the mean over items of the share of their episodes (rotations, seeds) that are right."""
-    shares: dict[str, list[float]] = {}
+    values = _by_item(records, lambda record: record.score == 1).values()
+    return mean_estimate([value for value, _ in values], [unit for _, unit in values], seed=SEED)
+
+
+def _by_item(
+    records: Sequence[EpisodeRecord], value: Callable[[EpisodeRecord], float | None]
+) -> dict[str, tuple[float, tuple[str, str]]]:
+    """Of each item the mean over its episodes that have a score, and its unit."""
+    values: dict[str, list[float]] = {}
     units: dict[str, tuple[str, str]] = {}
     for record in scored(records):
-        shares.setdefault(record.item, []).append(float(record.score == 1))
+        values.setdefault(record.item, []).append(float(value(record) or 0))
         units[record.item] = unit_of(record)
-    return mean_estimate([sum(share) / len(share) for share in shares.values()], list(units.values()), seed=SEED)
+    return {item: (sum(each) / len(each), units[item]) for item, each in values.items()}
 
 
 def chance(records: Sequence[EpisodeRecord]) -> float | None:
@@ -75,8 +96,8 @@ def _circular_chance(records: Sequence[EpisodeRecord]) -> float | None:
     return sum(map(circular_chance, counts.values())) / len(counts) if counts and all(counts.values()) else None
 
 
-def _rotations(records: Sequence[EpisodeRecord]) -> tuple[RotationScores, list[tuple[str, str]]]:
-    """The scores of the items asked in all their rotations, and the unit of each. Each seed asks an item anew."""
+def _rotations(records: Sequence[EpisodeRecord]) -> tuple[RotationScores, list[EpisodeRecord]]:
+    """The scores of the items asked in all their rotations, and a record of each. Each seed asks an item anew."""
     records = scored(records)
     chosen = np.array([_place(record, "chosen") for record in records], np.intp)
     keys = np.where([record.score == 1 for record in records], chosen, UNPARSED - 1)
@@ -84,17 +105,26 @@ def _rotations(records: Sequence[EpisodeRecord]) -> tuple[RotationScores, list[t
     rotations = np.array([record.rotation for record in records], np.intp)
     options = np.array([record.metrics["options"] for record in records], np.intp)
     scores = rotation_scores(chosen, keys, items, rotations, options)
-    return scores, [unit_of(records[row]) for row in scores.first_rows]
+    return scores, [records[row] for row in scores.first_rows]
 
 
 def _circular(records: Sequence[EpisodeRecord]) -> Estimate:
-    scores, units = _rotations(records)
-    return mean_estimate(scores.circular.astype(float), units, seed=SEED)
+    scores, of_items = _rotations(records)
+    return mean_estimate(scores.circular.astype(float), [unit_of(record) for record in of_items], seed=SEED)
+
+
+def _circular_by_item(records: Sequence[EpisodeRecord]) -> dict[str, tuple[float, tuple[str, str]]]:
+    scores, of_items = _rotations(records)
+    circular: dict[str, list[bool]] = {}
+    for record, value in zip(of_items, scores.circular.tolist(), strict=True):
+        circular.setdefault(record.item, []).append(value)
+    units = {record.item: unit_of(record) for record in of_items}
+    return {item: (sum(each) / len(each), units[item]) for item, each in circular.items()}
 
 
 def _consistent(records: Sequence[EpisodeRecord]) -> Estimate:
-    scores, units = _rotations(records)
-    return mean_estimate(scores.consistent.astype(float), units, seed=SEED)
+    scores, of_items = _rotations(records)
+    return mean_estimate(scores.consistent.astype(float), [unit_of(record) for record in of_items], seed=SEED)
 
 
 def _top_letter(records: Sequence[EpisodeRecord]) -> str | None:
@@ -117,3 +147,7 @@ TOP_LETTER = Measure("top_letter", "top\nletter, %", _top_letter)
 MEAN_SCORE = Measure(
     "score", "mean score", lambda records: mean_of(records, lambda record: record.score), scale=1, digits=3
 )
+
+ACCURACY_BY_ITEM = ByItem("accuracy", "accuracy", lambda records: _by_item(records, lambda record: record.score == 1))
+SCORE_BY_ITEM = ByItem("score", "mean score", lambda records: _by_item(records, lambda record: record.score))
+CIRCULAR_BY_ITEM = ByItem("circular", "circular", _circular_by_item)

@@ -13,15 +13,15 @@ from typing import get_args
 
 from wsigym.envs.item_transforms import Evidence
 from wsigym.errors import InvalidArgumentError
-from wsigym.scoring.intervals import Estimate, paired_difference
+from wsigym.scoring.intervals import SEED, Estimate, mean_estimate, paired_difference
 
-from .evidence_measures import ACCURACY, CHANCE, TOP_LETTER, Measure, accuracy
+from .evidence_measures import ACCURACY, ACCURACY_BY_ITEM, CHANCE, TOP_LETTER, ByItem, Measure
 from .evidence_task import EvidenceTask
 from .records import EpisodeRecord, Outcome
 from .rows import Row, differing_rows_note, group_by, group_of, interval_note, row_of, scored, unit_of
 from .tables import Block, Cell, Column, Table, TableOptions
 
-__all__ = ["evidence_tables", "ordered_rows", "paired_accuracy", "parts_of"]
+__all__ = ["evidence_tables", "ordered_rows", "paired", "paired_accuracy", "parts_of"]
 
 EVIDENCE = Column("budget", "evidence")
 
@@ -42,6 +42,10 @@ def evidence_tables(task: EvidenceTask, records: Sequence[EpisodeRecord], option
         tables.append(task.published(records))
     if options.budgets or len({record.budget for record in records}) > 1:
         tables.append(evidence_table(task, records))
+        for name, holds in task.parts:
+            some = [record for record in records if holds(record)]
+            if 0 < len(some) < len(records):
+                tables.append(evidence_table(task, some, name))
     return tables
 
 
@@ -61,7 +65,7 @@ def main_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Table:
     blocks = [Block("", tuple(map(_column, measures)))]
     for measure in split:
         columns = [Column(f"{measure.key}_{name}", name, measure.digits, measure.scale) for name in parts]
-        blocks.append(Block(f"{measure.label.capitalize()} by {task.split_by}", tuple(columns)))
+        blocks.append(Block(f"{measure.label[0].upper()}{measure.label[1:]} by {task.split_by}", tuple(columns)))
     endings = [Column(outcome, outcome.replace("_", "\n"), always=outcome == "scored") for outcome in get_args(Outcome)]
     blocks.append(
         Block(
@@ -92,53 +96,64 @@ def by_table(task: EvidenceTask, records: Sequence[EpisodeRecord], field: str) -
     return _table("by", f"{task.name} by {field}", keys, [Block("", columns)], rows, [_percent_note(measures)], records)
 
 
-def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Table:
+def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord], of: str = "") -> Table:
     """What each amount of evidence brings against all of it, paired over items; and all of it against the best single
-    magnification, as EviPathBench reports it."""
+    magnification, as EviPathBench reports it. `of` says which of the task's items the records are."""
+    first, *_ = task.compared
     rows: list[dict[str, Cell]] = []
     for (policy, endpoint), episodes in group_by(records, lambda record: (record.policy, record.endpoint)).items():
         arms = group_by(scored(episodes), lambda record: record.budget)
         full = _full(list(arms))
         for budget in sorted(arms, key=_amount):
-            cells: dict[str, Cell] = {"accuracy": accuracy(arms[budget]), "items": _items(arms[budget])}
-            if full is not None and budget != full:
-                cells["difference"] = paired_accuracy(arms[budget], arms[full])
+            cells: dict[str, Cell] = {"items": _items(arms[budget])}
+            for each in task.compared:
+                cells[each.key] = _mean(each, arms[budget])
+                if full is not None and budget != full:
+                    cells[_difference(each, task)] = paired(each, arms[budget], arms[full])
             rows.append(_row_cells((policy, endpoint, budget)) | cells)
         singles = [budget for budget in arms if _subset(budget) and budget == f"{_subset(budget)[0]:g}x"]
         if full is not None and singles:
-            best = max(singles, key=lambda budget: accuracy(arms[budget]).value or 0)
-            gain = paired_accuracy(arms[full], arms[best])
+            best = max(singles, key=lambda budget: _mean(first, arms[budget]).value or 0)
+            gain = paired(first, arms[full], arms[best])
             rows.append(_row_cells((policy, endpoint, f"{full} - {best} (best single)")) | {"difference": gain})
-    columns = (
-        Column("accuracy", "accuracy", 1, 100),
-        Column("difference", "difference", 1, 100, signed=True),
-        Column("items", "items"),
-    )
+    columns = [
+        column
+        for each in task.compared
+        for column in (
+            Column(each.key, each.label, 1, 100),
+            Column(_difference(each, task), "difference", 1, 100, signed=True),
+        )
+    ]
     notes = [
         "Differences are percentage points, paired over items, against all of the evidence; the last row of a policy "
         "has all of it against its best single magnification; * where the interval excludes 0."
     ]
-    return _table(
-        "evidence_shown", f"{task.name}: evidence shown", _keys(records), [Block("", columns)], rows, notes, records
-    )
+    title = f"{task.name}: evidence shown{of and f', {of}'}"
+    blocks = [Block("", (*columns, Column("items", "items")))]
+    return _table(f"evidence_shown{of and '_part'}", title, _keys(records), blocks, rows, notes, records)
 
 
-def paired_accuracy(first: Sequence[EpisodeRecord], second: Sequence[EpisodeRecord]) -> Estimate:
-    """The mean difference of accuracy over the items that both have, with its interval."""
-    one, other = (_shares(records) for records in (first, second))
+def _difference(compared: ByItem, task: EvidenceTask) -> str:
+    return "difference" if compared == task.compared[0] else f"difference_{compared.key}"
+
+
+def _mean(compared: ByItem, records: Sequence[EpisodeRecord]) -> Estimate:
+    values = compared.of(records).values()
+    return mean_estimate([value for value, _ in values], [unit for _, unit in values], seed=SEED)
+
+
+def paired(compared: ByItem, first: Sequence[EpisodeRecord], second: Sequence[EpisodeRecord]) -> Estimate:
+    """The mean difference over the items that both have, with its interval."""
+    one, other = compared.of(first), compared.of(second)
     common = [item for item in one if item in other]
     return paired_difference(
         [one[item][0] for item in common], [other[item][0] for item in common], [one[item][1] for item in common]
     )
 
 
-def _shares(records: Sequence[EpisodeRecord]) -> dict[str, tuple[float, tuple[str, str]]]:
-    """The share of right episodes of each item, and its unit."""
-    groups = group_by(scored(records), lambda record: record.item)
-    return {
-        item: (sum(record.score == 1 for record in group) / len(group), unit_of(group[0]))
-        for item, group in groups.items()
-    }
+def paired_accuracy(first: Sequence[EpisodeRecord], second: Sequence[EpisodeRecord]) -> Estimate:
+    """The mean difference of accuracy over the items that both have, with its interval."""
+    return paired(ACCURACY_BY_ITEM, first, second)
 
 
 # -- rows and columns ---------------------------------------------------------------------------------------------

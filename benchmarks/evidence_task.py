@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import gymnasium as gym
 
@@ -33,7 +33,7 @@ from wsigym.envs.item_transforms import Evidence, rotated, rotated_reference
 from wsigym.envs.policy import Policy
 from wsigym.errors import CohortError, InvalidArgumentError
 
-from .evidence_measures import ACCURACY, Measure
+from .evidence_measures import ACCURACY, ACCURACY_BY_ITEM, ByItem, Measure
 from .records import EpisodeRecord, StepRecord
 from .tables import Table
 from .task import Item, Score
@@ -61,6 +61,8 @@ class EvidenceTask:
         measures: the columns of its table, beside chance, counts and outcomes.
         details: further metrics of an episode, for measures to read.
         split_by: the field of records by whose values measures with `split` are shown too.
+        compared: what amounts of evidence are compared by, the first also to find the best single one.
+        parts: parts of the items, by name, for which amounts of evidence are compared too.
         published: the table of the paper's figures beside these, where there is one.
     """
 
@@ -70,12 +72,20 @@ class EvidenceTask:
     measures: tuple[Measure, ...] = (ACCURACY,)
     details: Details = no_details
     split_by: str = "magnification"
+    compared: tuple[ByItem, ...] = (ACCURACY_BY_ITEM,)
+    parts: tuple[tuple[str, Callable[[EpisodeRecord], bool]], ...] = ()
     published: Callable[[Sequence[EpisodeRecord]], Table] | None = None
 
     environment = EVIDENCE
     asks_slides = False
     subsets: ClassVar[Sequence[str]] = ()
     default_budget = "all"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """A task of the project pickles as its name, as its measures are functions, which do not all pickle."""
+        from .suites import TASKS, find_task  # which hold this class' instances
+
+        return (find_task, (self.name,)) if TASKS.get(self.name) is self else super().__reduce_ex__(protocol)
 
     @property
     def env_arguments(self) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
+from .casescope.tasks import TASKS as CASESCOPE
 from .evipath.evidence import INTEGRATION, INTERPRETATION, VERIFICATION
 from .evipath.exploration import Exploration
 from .evipath.localization import Localization
@@ -14,7 +15,7 @@ from .task import Task
 
 __all__ = ["EVIDENCE_TASKS", "TASKS", "find_task"]
 
-EVIDENCE_TASKS = (INTERPRETATION, VERIFICATION, INTEGRATION, *PATHVIEW)
+EVIDENCE_TASKS = (INTERPRETATION, VERIFICATION, INTEGRATION, *PATHVIEW, *CASESCOPE)
 """Tasks whose items lie in files."""
 
 _ALL: tuple[Task, ...] = (Localization(), Exploration(), *EVIDENCE_TASKS)

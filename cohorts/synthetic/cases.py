@@ -27,6 +27,17 @@ __all__ = ["ARCHITECTURE", "write_casescope"]
 
 COLLECTIONS = ("teaching", "atlas")
 
+SITES = {
+    "breast": "upper outer quadrant",
+    "colon": "sigmoid",
+    "kidney": "upper pole",
+    "liver": "segment VI",
+    "lung": "right upper lobe",
+    "prostate": "peripheral zone",
+    "skin": "forearm",
+}
+"""Where a specimen is from, in words that stand in no diagnosis' name, as such a name would be told by its site."""
+
 ARCHITECTURE = {
     "nests": (
         "ragged islands of cells lie in pale fibrous tissue",
@@ -97,7 +108,7 @@ def _cases(cohort: Cohort) -> Iterator[tuple[dict[str, Any], list[DiagnosticPath
                     "case_id": f"{entry.slide_id}-{root}",
                     "entity": paths[0].diagnosis,
                     "fields": [_field(node) for node in sorted(map(nodes.__getitem__, seen), key=_power)],
-                    "site": entry.organ,
+                    "site": SITES[str(entry.organ)],
                     "system": entry.organ,
                     "source": COLLECTIONS[patients.index(entry.patient_id) % 2],
                     "patient_id": entry.patient_id,

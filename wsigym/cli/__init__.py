@@ -26,6 +26,7 @@ from . import (
     demo,
     endpoint,
     items,
+    judge,
     listing,
     replay,
     review,
@@ -51,6 +52,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(cohort.app, name="cohort")
 app.add_typer(endpoint.app, name="endpoint")
 app.add_typer(items.app, name="items")
+app.add_typer(judge.app, name="judge")
 app.add_typer(tiles.app, name="tiles")
 for command in (
     demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, replay.replay, table.table,

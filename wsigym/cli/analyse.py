@@ -41,3 +41,38 @@ def matched(
     else:
         console = console_for_tables()
         console.print(table.to_rich(console.width))
+
+
+@app.command()
+def sources(
+    runs: Runs,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="Runs of the same task on the other collection. May be repeated."),
+    ] = None,
+    common: Annotated[bool, typer.Option("--common", help="Only items that every row of a collection has.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Whether policies stand in the same order on two collections of cases (CaseScope's Teaching and Atlas)."""
+    from wsigym.benchmarks.casescope.sources import sources_table
+    from wsigym.benchmarks.rows import join_runs
+    from wsigym.benchmarks.run_folder import load_run
+    from wsigym.benchmarks.suites import EVIDENCE_TASKS
+    from wsigym.benchmarks.tables import tables_to_json
+    from wsigym.errors import InvalidArgumentError
+
+    records, others = (
+        join_runs([load_run(folder, steps=False) for folder in folders], common=common) if folders else None
+        for folders in (runs, against)
+    )
+    assert records is not None, "typer asks for at least one run"
+    name = f"{records[0].suite}/{records[0].task}"
+    task = next((each for each in EVIDENCE_TASKS if each.name == name), None)
+    if task is None or {record.task for record in others or ()} - {records[0].task}:
+        raise InvalidArgumentError(f"runs of one evidence task are compared; found {name} first, or several.")
+    table = sources_table(task, records, others)
+    if as_json:
+        typer.echo(tables_to_json([table]))
+    else:
+        console = console_for_tables()
+        console.print(table.to_rich(console.width))

@@ -320,9 +320,13 @@ def _check_entity(read: _Read, entities: Mapping[str, EntityLine], number: int, 
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What to say after a name that is none: the nearest one, where one is near."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {near[0]!r}?" if near else "names are those of the lines with an entity, not synonyms"
+    """What to say after a name that is none: the nearest one, where one is near, else some of those there are."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    listed = ", ".join(map(repr, names[:5])) + (" ..." if len(names) > 5 else "")
+    return f"there are {listed}" if names else "there are none"
 
 
 def _without_cycles(read: _Read, entities: Mapping[str, EntityLine]) -> dict[str, EntityLine]:

@@ -103,7 +103,6 @@ def a2(cohort: Cohort, build: Build) -> Built:
             continue
         of_entity = {one.entity: one for one in drawn}
         order = in_base_order([case.entity, *of_entity], _item_id("a2", case), build.seed)
-        ranked = [of_entity.get(name) for name in order]
         family = sum(one.same_family for one in drawn)
         built.asked.append(
             _asked(
@@ -116,8 +115,8 @@ def a2(cohort: Cohort, build: Build) -> Built:
                 answer=order.index(case.entity),
                 strata={"same_family": "0" if not family else "1-2" if family < 3 else "3-5" if family < 6 else "6-9"},
                 provenance={
-                    "priorities": [None if one is None else one.priority for one in ranked],
-                    "look_alikes": [place for place, one in enumerate(ranked) if one is not None and one.look_alike],
+                    "priorities": {one.entity: one.priority for one in drawn},
+                    "look_alikes": [one.entity for one in drawn if one.look_alike],
                 },
             )
         )
@@ -167,6 +166,7 @@ def c(cohort: Cohort, build: Build) -> Built:
                 options=options,
                 answer=place,
                 strata={"grading": group},
+                provenance={"level": place},
             )
         )
     return built
