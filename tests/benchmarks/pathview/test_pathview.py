@@ -190,6 +190,7 @@ def test_matched_slides(play: Callable[..., Path], tmp_path: Path) -> None:
         {"policy": policy, "slide": f"w{n}", "correct": n < 5} for policy in ("oracle", "random") for n in range(10)
     ]
     rows.append({"policy": "oracle", "slide": "w9", "correct": True})  # another question on a slide
+    rows.append({"policy": "random", "slide": "w0", "correct": False})
     path = tmp_path / "external.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     table = matched_table([load_run(out)], read_external(path))

@@ -127,6 +127,16 @@ def test_two_categories_as_near_are_not_asked(tmp_path: Path) -> None:
     assert right(one(cohort, "spatial-relation")) == "tumour cell"
 
 
+def test_distances_that_differ_by_less_than_annotations_can_are_ties(tmp_path: Path) -> None:
+    rows: tuple[Row, ...] = (("a", "T", 50, 50, 60, 60), ("a", "L", 70, 50, 80, 60), ("a", "H", 30, 50, 39.7, 60))
+    for place in range(8):  # whatever the lot draws
+        _, cohort = built(tmp_path / str(place), *rows)
+        assert one(cohort, "spatial-relation").reference.provenance["boxes"][0] != [250, 250, 300, 300]
+        build_pathview(cohort, ["spatial-relation"], seed=place)
+        again = one(Cohort.load(tmp_path / str(place)), "spatial-relation")
+        assert again.reference.provenance["boxes"][0] != [250, 250, 300, 300]
+
+
 @pytest.mark.parametrize(
     ("rows", "task", "reason"),
     [
