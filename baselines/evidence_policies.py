@@ -88,6 +88,8 @@ class Frequent:
 
     def act(self, observation: Observation, info: Info) -> Any:
         if info["answer_kind"] != "option":
+            if info["answer_kind"] == "terms":
+                raise InvalidArgumentError("policy frequent: the most frequent description says nothing of an image.")
             if not self._answers:
                 raise InvalidArgumentError("policy frequent: the train split has no answer of this kind.")
             return self._answers.most_common(1)[0][0]

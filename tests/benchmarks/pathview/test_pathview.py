@@ -117,6 +117,13 @@ def test_frequent_gives_what_was_right_in_training(play: Callable[..., Path]) ->
     assert answers <= {4, 1}
 
 
+@pytest.mark.parametrize("policy", ["random", "frequent"])
+def test_control_policies_describe_nothing(play: Callable[..., Path], policy: str) -> None:
+    records = load_run(play("region-description", policy, split="test")).records
+    assert {record.outcome for record in records} == {"infrastructure_error"}
+    assert all(f"policy {policy}" in str(record.error) for record in records)
+
+
 @pytest.mark.parametrize("name", [task.name for task in TASKS if task.name != "pathview/area-estimation"])
 def test_tables_of_every_task(play: Callable[..., Path], name: str) -> None:
     out = play(name.partition("/")[2], "oracle")
