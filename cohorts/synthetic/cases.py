@@ -11,7 +11,6 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from importlib import resources
-from itertools import combinations, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -135,7 +134,8 @@ def _level(paths: Sequence[DiagnosticPath], group: GradingGroup) -> str:
 
 
 def _statements(case_id: str, organ: str, entity: Entity) -> Iterator[dict[str, Any]]:
-    """Four a level: two that are true of the entity, and two of other entities, as near in length as can be."""
+    """Four a level: two that are true of the entity, and the two of another one, alike in length. As either two belong
+    together, the words alone do not tell which are true."""
     large = [kind for kind in CYTOLOGY if (kind in _LARGE) != (entity.kind in _LARGE)]
     nuclei = {kind: tuple(f"the cells have {text}" for text in texts) for kind, texts in CYTOLOGY.items()}
     for level, told, right, wrong in (
@@ -143,20 +143,18 @@ def _statements(case_id: str, organ: str, entity: Entity) -> Iterator[dict[str, 
         ("high", nuclei, entity.kind, large),
     ):
         rng = random.Random(hashlib.sha256(f"{case_id}\0{level}".encode()).digest())
-        pairs = [
-            ((one, text), (other, further))
-            for one, other in combinations(wrong, 2)
-            for text, further in product(told[one], told[other])
-        ]
-        rng.shuffle(pairs)
-        mean = fmean(map(len, told[right]))
-        tolerance = LENGTH_TOLERANCE / 2  # well inside of what is allowed, and still many to draw from
-        near = [pair for pair in pairs if abs(fmean(len(text) for _, text in pair) / mean - 1) <= tolerance]
+        near = [name for name in wrong if _alike(told[name], told[right])]
+        chosen = rng.choice(near)
+        basis = _basis(organ, "field" if level == "low" else "kind", chosen)
         for text in told[right]:
             yield {"case_id": case_id, "level": level, "statement": text, "true": True}
-        for name, text in near[0]:
-            basis = _basis(organ, "field" if level == "low" else "kind", name)
+        for text in told[chosen]:
             yield {"case_id": case_id, "level": level, "statement": text, "true": False, "basis": basis}
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    shorter, longer = sorted(fmean(map(len, texts)) for texts in (one, other))
+    return shorter >= (1 - LENGTH_TOLERANCE) * longer
 
 
 def _basis(organ: str, part: str, name: str) -> str:

@@ -223,6 +223,16 @@ def test_ablations_are_paired_by_what_the_task_is_read_by(play: Callable[..., An
         for key in ("difference", "difference_accuracy"):
             cell = row.get(key)
             assert cell is None if row["budget"] == "all" else isinstance(cell, Estimate) and cell.value == 0
+    full = next(each for each in table(A2, records, published=True) if each.name == "published")
+    ours = next(row for row in full.rows if (row["model"], row["source"]) == ("oracle", "atlas"))
+    shown_here = {key: cell.value for key, cell in ours.items() if isinstance(cell, Estimate)}
+    wanted = {"circular_highest-power": 1, "difference_no-site": 0, "he_Y": 1, "fields_3-5": 1}
+    assert {key: shown_here[key] for key in wanted} == wanted
+    paper = next(row for row in full.rows if (row["model"], row["source"]) == ("Qwen2.5-VL-3B", "atlas"))
+    assert [paper[key] for key in ("circular_no-site", "difference_highest-power", "he_P", "behaviour_benign")] == (
+        pytest.approx([0.078, -0.036, 0.243, 0.204])
+    )
+    assert "retention.open.teaching 24" in full.notes[-1]
     text = table(R1, play(R1, "random", budgets=["all", "text"], out="text"), published=True)
     shown_text = next(each for each in text if each.name == "evidence_shown")
     delta = next(row["difference"] for row in shown_text.rows if row["budget"] == "text")
@@ -251,6 +261,11 @@ def test_published_figures_stand_beside_ours(play: Callable[..., Any]) -> None:
         assert claude[key] == pytest.approx(figure / 100)
         if name == "c":
             assert claude["kappa"] == 0.81
+        if name in ("a1", "a2"):
+            attending = next(row for row in published.rows if row["model"] == "Attendings")
+            assert attending[{"a1": "top1", "a2": "accuracy"}[name]] == pytest.approx({"a1": 0.775, "a2": 0.863}[name])
+        models = {row["model"] for row in published.rows} - {row["model"] for row in ours}
+        assert len(models) == {"a1": 32 + 4, "a2": 33 + 4, "c": 33, "r1": 32, "b": 33, "g1": 33}[name]
         published.to_rich()
 
 
