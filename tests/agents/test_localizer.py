@@ -218,6 +218,7 @@ def test_the_same_episode_asks_the_same_and_nothing_stays(env: LocalizationEnv) 
     [
         ({"coordinates": "unit"}, {"x": 25}, "x is 25; allowed is 0 to 1"),
         ({"coordinates": "permille"}, {"x": 2000, "w": 1}, "x is 2000; allowed is 0 to 1000"),
+        ({"coordinates": "permille"}, {"x": 0, "y": 0, "w": 1200, "h": 500}, "w is 1200; allowed is 0 to 1000"),
         ({"coordinates": "view_px"}, {"y": 33, "w": 1, "h": 1}, "y is 33; allowed is 0 to 32"),
         ({"coordinates": "level0"}, {"x": "nan"}, "x is nan"),
         ({"coordinates": "level0"}, {"x": 9000, "y": 9000}, "outside the search box"),
@@ -239,6 +240,13 @@ def test_an_invalid_look_is_told_with_bounds_and_reason(
         == {"unit": 1, "permille": 1000, "view_px": 32, "level0": SLIDE_PX}[settings["coordinates"]]
     )
     assert error["rois_left"] == 3
+
+
+def test_a_look_that_is_answered_starts_the_count_of_invalid_ones_anew(env: LocalizationEnv) -> None:
+    wrong, right = called(ROI, **{**LOOK, "x": 7}), called(ROI, **LOOK)
+    _, client, _ = episode(env, wrong, wrong, right, wrong, called(END, **REPORT))
+    assert "This is 2 of 3" in told(client.requests[2])["error"]
+    assert "This is 1 of 3" in told(client.requests[4])["error"]
 
 
 def test_a_clipped_look_says_so_in_the_models_own_coordinates(env: LocalizationEnv) -> None:

@@ -127,6 +127,17 @@ def test_sixteen_in_a_row_without_an_answer_end_it_later_too(cohort: Path) -> No
     assert len(client.requests) == 1 + 2 * 15 + 2
 
 
+def test_an_answer_in_between_starts_the_count_anew(cohort: Path) -> None:
+    tiles: list[str] = []
+
+    def reply(messages: list[dict[str, Any]]) -> str:
+        tiles.extend([""] if len(messages) == 2 else [])
+        return "Yes 0.9" if len(tiles) in (1, 15) else ""
+
+    info, _, _ = episode(cohort, reply, page_size=1, skip_empty=False)
+    assert (info["outcome"], len(tiles)) == ("unparsed", 15 + 16)
+
+
 def test_a_page_in_one_request(cohort: Path) -> None:
     def reply(messages: list[dict[str, Any]]) -> str:
         tiles = json.loads(messages[1]["content"][0]["text"].split("```json\n")[1].split("\n```")[0])["tiles"]
