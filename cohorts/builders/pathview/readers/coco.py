@@ -64,6 +64,9 @@ def _add(
         known = value.get("image_id")
         key = "category_id" if isinstance(known, int | str) and known in images else "image_id"
         raise AnnotationError(name, position, f"its {key} {value.get(key)!r} is not in the file") from None
+    if value.get("iscrowd") == 1:
+        marks.drop(name, place, image, label, "it is of a crowd (iscrowd), not of one object")
+        return
     polygons, box = value.get("segmentation"), value.get("bbox")
     outline: Outline | None = None
     try:

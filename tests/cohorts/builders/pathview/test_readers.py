@@ -105,6 +105,24 @@ def test_each_form_says_the_same(tmp_path: Path, form: str) -> None:
     assert described.reference.answer == ["tumour cell", "lymphocyte"]
 
 
+def test_what_is_wrong_with_an_annotation_of_coco_is_logged(tmp_path: Path) -> None:
+    wrong = [
+        {"image_id": 5, "category_id": 1, "bbox": [50, 50, 90, 90], "iscrowd": 1},
+        {"image_id": 5, "category_id": 1, "bbox": [50, 50, 90]},
+        {"image_id": 5, "category_id": 1, "bbox": [50, 50, 90, "x"]},
+        {"image_id": 5, "category_id": 1, "segmentation": [[1, 2, 3]]},
+        {"image_id": 5, "category_id": 1},
+        {"image_id": 5, "category_id": 1, "bbox": [50, 50, 0, 9]},
+    ]
+    content = json.dumps(document(annotations=[*document()["annotations"], *wrong]))
+    build_sources(tmp_path, source(form="coco", annotations="pathview/*.json"), {"coco.json": content})
+    done = build_pathview(Cohort.load(tmp_path))
+    assert sum(done.dropped[""].values()) == len(wrong)
+    assert any("iscrowd" in reason for reason in done.dropped[""])
+    (asked,) = load_items(Cohort.load(tmp_path), "pathview", "object-counting")
+    assert asked.reference.strata["target"] == "lymphocyte"  # how many tumour cells there are is not known
+
+
 def test_instances_of_one_label(tmp_path: Path) -> None:
     (tmp_path / "pathview" / "masks").mkdir(parents=True)
     np.save(tmp_path / "pathview" / "masks" / "a.npy", mask(True) + (mask(True) == 0))  # a mask without nothing
