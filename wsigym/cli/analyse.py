@@ -17,11 +17,6 @@ Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders that `w
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; shares are 0 to 1.")]
 
 
-@app.callback()
-def _group() -> None:
-    pass
-
-
 @app.command()
 def matched(
     runs: Runs,
