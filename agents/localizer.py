@@ -141,7 +141,7 @@ class Localizer(Agent):
         offered: dict[str, Any] = {}
         if self.speaker.endpoint.tools:
             offered = {"tools": TOOLS, "tool_choice": must_call(FINISH_AND_REPORT) if must_finish else "auto"}
-        keep = max(1, self.speaker.endpoint.keep_images)
+        keep = self.speaker.endpoint.keep_images
         answer = await self.speaker.ask(messages, self._prompt, keep=keep, **offered)
         self.speaker.images.forget_but(images_to_send(messages, keep) | {self._shown})
         if answer.tool_calls:

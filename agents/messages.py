@@ -1,8 +1,8 @@
 """A conversation with a model: messages whose images are references, and the form in which they are sent.
 
 Images become bytes only when a request is made; until then a message names them. Of the images of a conversation the
-overview and the last N are sent; a line of text stands in for each older one, so that a long episode does not outgrow
-the model's context.
+overview and the last N are sent, and whatever the model has not seen yet; a line of text stands in for each older one,
+so that a long episode does not outgrow the model's context.
 """
 
 from __future__ import annotations
@@ -80,10 +80,16 @@ def item_text(question: str, options: Sequence[str], answer_words: str) -> str:
 
 
 def images_to_send(messages: Iterable[Message], keep: int) -> frozenset[ImageRef]:
-    """The images of a conversation that are sent: the overview, and the last `keep` of the others."""
-    shown = [image for message in messages for image in message.images]
+    """The images of a conversation that are sent: the overview, those after the last answer, the last `keep` in all."""
+    shown: list[ImageRef] = []
+    new = 0
+    overview = set()
+    for message in messages:
+        new = 0 if message.role == "assistant" else new + len(message.images)
+        shown += message.images
+        overview.update(image for image in message.images if image.name == OVERVIEW)
     others = [image for image in shown if image.name != OVERVIEW]
-    return frozenset(others[max(0, len(others) - keep) :]) | {image for image in shown if image.name == OVERVIEW}
+    return frozenset(others[max(0, len(others) - keep) :]).union(shown[len(shown) - new :], overview)
 
 
 def for_the_wire(

@@ -192,6 +192,12 @@ def test_old_images_are_dropped_but_for_the_overview(env: LocalizationEnv) -> No
     assert "[overview" not in shown
 
 
+def test_several_looks_of_one_message_are_all_shown(env: LocalizationEnv) -> None:
+    calls = tuple(ToolCall(str(n), ROI, json.dumps({**LOOK, "w": 0.1 * n})) for n in (1, 2, 3))
+    _, client, _ = episode(env, answer("", calls=calls), called(END, **REPORT), keep_images=1)
+    assert images_in(client.requests[1]) == 3
+
+
 def test_the_newest_look_is_always_shown(env: LocalizationEnv) -> None:
     _, client, _ = episode(env, called(INFO), called(ROI, **LOOK), called(END, **REPORT), keep_images=0)
     assert images_in(client.requests[-1]) == 2

@@ -69,9 +69,18 @@ def test_two_messages_of_a_user_are_one_on_the_wire() -> None:
 
 @given(st.lists(st.sampled_from(["overview", "roi-1", "roi-2", "roi-3", "roi-4"]), max_size=9), st.integers(0, 5))
 def test_the_overview_and_the_last_images_are_sent(names: list[str], keep: int) -> None:
-    sent = {image.name for image in images_to_send([user(ref(name)) for name in names], keep)}
+    asked = [user(ref(name)) for name in names]
     others = [name for name in names if name != "overview"]
-    assert sent == {name for name in names if name == "overview"} | set(others[len(others) - min(keep, len(others)) :])
+    kept = set(others[len(others) - min(keep, len(others)) :]) | {name for name in names if name == "overview"}
+    assert {image.name for image in images_to_send([*asked, Message("assistant", ("x",))], keep)} == kept
+
+
+@given(st.integers(0, 3), st.integers(1, 6))
+def test_what_the_model_has_not_seen_is_sent_however_much(keep: int, new: int) -> None:
+    looks = [user(ref(f"roi-{number}")) for number in range(new)]
+    sent = images_to_send([user(ref("old")), Message("assistant", ("x",)), *looks], keep)
+    assert {image.name for image in sent} - {"old"} == {f"roi-{number}" for number in range(new)}
+    assert ("old" in {image.name for image in sent}) == (keep > new)
 
 
 def test_a_line_stands_in_for_an_image_that_is_dropped() -> None:
