@@ -83,7 +83,7 @@ def images_to_send(messages: Iterable[Message], keep: int) -> frozenset[ImageRef
     """The images of a conversation that are sent: the overview, those after the last answer, the last `keep` in all."""
     shown: list[ImageRef] = []
     new = 0
-    overview = set()
+    overview: set[ImageRef] = set()
     for message in messages:
         new = 0 if message.role == "assistant" else new + len(message.images)
         shown += message.images
