@@ -38,7 +38,7 @@ class BlindText(gym.Wrapper[Any, Any, Any, Any]):
 
 
 class BlindImages(gym.ObservationWrapper[Any, Any, Any]):
-    """Every image of a Dict observation (uint8, three channels last) is white throughout, and so is every `image()`."""
+    """Every image of a Dict observation (uint8, channels last) is white throughout, and so is every `image()`."""
 
     def observation(self, observation: Mapping[str, Any]) -> dict[str, Any]:
         assert isinstance(self.observation_space, spaces.Dict)
@@ -58,7 +58,7 @@ def _without_text(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_image(space: spaces.Space[Any]) -> bool:
-    return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) >= 3 and space.shape[-1] == 3
+    return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) >= 3
 
 
 BLINDS: Mapping[str, type[gym.Wrapper[Any, Any, Any, Any]]] = {"text": BlindText, "images": BlindImages}

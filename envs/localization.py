@@ -21,7 +21,8 @@ Observation (Dict)
     target_magnification  float32 (1,)   0..200                 what the query asks for
     budget_left           float32 (1,)   0..1                   share of the ROIs left
 Images keep their aspect (to the nearest whole pixel); padding on the right and below is the slide's background. Before
-the first look view and context are background, and view_box and view_magnification are 0.
+the first look view and context are background, and view_box and view_magnification are 0. `observe` leaves parts out:
+what is not observed is not read.
 
 Info (what a model may know)
     query_id, target, magnification, search_box and roi (level-0 pixels, (x, y, width, height); roi None before
@@ -65,8 +66,9 @@ from wsigym.slides import Box, Slide
 from wsigym.slides.geometry import box_from_unit, box_to_unit
 
 from .budgets import RoiBudget
+from .curriculum import QueryFilter
 from .policy import NoAnswerOutcome
-from .views import View, blank, check_image, context_view, draw_boxes, padded, unpadded_view_of, view_of
+from .views import Frame, Image, View, blank, check_image, context_view, draw_boxes, frame_of, padded
 
 __all__ = ["EXTRACT_ROI", "FINISH_AND_REPORT", "LocalizationEnv", "extract_roi", "finish_and_report"]
 
@@ -102,11 +104,14 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         budget: "tight", "base", "loose", a number of ROIs, or a mapping from magnification to ROIs.
         view_px, overview_px: sides of the square images, 36 to 8,192.
         context: further magnifications around the last ROI's centre, each at most the target's.
+        observe: the parts of the observation that are made, in any order; None makes all of them.
+        queries: which queries `reset` draws from, for a curriculum: a `QueryFilter`, its fields as a mapping, or None
+            for all. For training only: filters look at references.
         reward: "iou", "hit" or "shaped".
         gamma: discount of the shaping, 0 to 1; give the learner's. Read by "shaped" only.
         render_mode: "rgb_array" or None.
 
-    `reset(options={"query_id": ...})` picks a query; otherwise the environment's seeded RNG does. Raises
+    `reset(options={"query_id": ...})` picks any query; otherwise the environment's seeded RNG draws one. Raises
     `CohortError` on reset where the slide does not bear its annotations, `SlideError` where it cannot be read.
     """
 
@@ -120,6 +125,8 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         view_px: int = 224,
         overview_px: int = 256,
         context: Sequence[float] = (),
+        observe: Iterable[str] | None = None,
+        queries: QueryFilter | Mapping[str, Any] | None = None,
         reward: str = "iou",
         gamma: float = 0.99,
         render_mode: str | None = None,
@@ -130,17 +137,17 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         if not (_is_number(gamma) and 0 <= gamma <= 1):
             raise InvalidArgumentError(f"gamma is {gamma!r}; allowed is a number from 0 to 1.")
         self.budget = RoiBudget.of(budget)
-        self.view_px, self.overview_px = _image_px("view_px", view_px), _image_px("overview_px", overview_px)
+        self.view_px, self.overview_px = image_px("view_px", view_px), image_px("overview_px", overview_px)
         self.context = _magnifications(context)
         self.reward, self.gamma, self.render_mode = reward, gamma, render_mode
         if isinstance(cohort, Cohort):
             self.cohort = cohort
         else:
             self.cohort = Cohort.load(default_cohort() if cohort is None else cohort)
-        queries = localization_queries(self.cohort, split)
-        self._queries = {query.query_id: (query, reference) for query, reference in queries}
-        for query, _ in queries:
+        self._queries = {asked.query_id: (asked, hidden) for asked, hidden in localization_queries(self.cohort, split)}
+        for query, _ in self._queries.values():
             self.budget.rois(query.magnification)
+        self.set_queries(queries)
         self._checked_slides: set[str] = set()
         self._over = True
 
@@ -155,7 +162,9 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         observation["view_magnification"] = spaces.Box(0, MAX_MAGNIFICATION, (1,), np.float32)
         observation["target_magnification"] = spaces.Box(0, MAX_MAGNIFICATION, (1,), np.float32)
         observation["budget_left"] = spaces.Box(0, 1, (1,), np.float32)
-        self.observation_space = spaces.Dict(observation)
+        observed = _observed(observation, observe)
+        self._parts = tuple(observed)
+        self.observation_space = spaces.Dict(observed)
         self.action_space = spaces.Dict(
             {
                 "tool": spaces.Discrete(2),
@@ -169,6 +178,11 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         """Every query that `reset(options={"query_id": ...})` takes."""
         return tuple(self._queries)
 
+    def set_queries(self, queries: QueryFilter | Mapping[str, Any] | None) -> None:
+        """Draw from these queries from the next `reset` on, as the argument `queries` says: the next stage of a
+        curriculum. Raises `InvalidArgumentError` where none is left."""
+        self._drawn_from = QueryFilter.of(queries).ids(self._queries.values())
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -176,11 +190,11 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         self._over = True  # until all of the next episode is there
         self._query, self._reference = self._choose(options or {})
         self._slide = self._open_checked(self._query.slide_id)
-        self._overview = view_of(
-            self._slide, self._query.search_box, self.overview_px, OVERVIEW_CAP * self._query.magnification
-        )
-        self._view: View | None = None
-        self._context: np.ndarray[Any, Any] | None = None
+        self._overview = self._frame(self._query.search_box, self.overview_px, OVERVIEW_CAP)
+        self._overview_pixels = self._read(self._overview) if "overview" in self._parts else None
+        self._view: Frame | None = None
+        self._view_pixels: Image | None = None
+        self._context: Image | None = None
         self._visited: list[Box] = []
         self._budget = self._rois_left = self.budget.rois(self._query.magnification)
         self._invalid_in_a_row = 0
@@ -228,9 +242,11 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         if clipped.is_empty:
             place = "is under one level-0 pixel a side" if box.is_empty else "lies outside the search box"
             return _Answer({"error": f"The ROI {box.to_list()} {place}; the search box is {self._search_box_text()}."})
-        self._view = unpadded_view_of(self._slide, clipped, self.view_px, self._query.magnification)
-        if self.context:
-            self._context = np.stack([self._context_view(clipped, magnification) for magnification in self.context])
+        view = self._frame(clipped, self.view_px)
+        pixels = self._read(view) if "view" in self._parts else None
+        if "context" in self._parts:
+            self._context = np.stack([self._around(clipped, each, self.view_px) for each in self.context])
+        self._view, self._view_pixels = view, pixels
         self._visited.append(clipped)
         self._rois_left -= 1
         if clipped == box:
@@ -250,19 +266,27 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
     # -- what is shown -------------------------------------------------------------------------------------------
 
     def _observation(self) -> dict[str, Any]:
+        return {name: self._part(name) for name in self._parts}
+
+    def _part(self, name: str) -> np.ndarray[Any, Any]:
+        """One part of the observation, in memory of its own."""
         view = self._view
-        shown: dict[str, Any] = {
-            "overview": self._overview.image.copy(),
-            "view": self._view_image(),
-            "view_box": box_to_unit(view.box, self._query.search_box) if view else np.zeros(4, np.float32),
-            "view_magnification": np.array([view.magnification if view else 0], np.float32),
-            "target_magnification": np.array([self._query.magnification], np.float32),
-            "budget_left": np.array([self._rois_left / self._budget if self._budget else 0], np.float32),
-        }
-        if self.context:
-            blanks = [blank(self._slide, self.view_px)] * len(self.context)
-            shown["context"] = np.stack(blanks) if self._context is None else self._context.copy()
-        return shown
+        match name:
+            case "overview":
+                return self._overview_image()
+            case "view":
+                return self._view_image()
+            case "context":
+                blanks = [blank(self._slide, self.view_px)] * len(self.context)
+                return np.stack(blanks) if self._context is None else self._context.copy()
+            case "view_box":
+                return box_to_unit(view.box, self._query.search_box) if view else np.zeros(4, np.float32)
+            case "view_magnification":
+                return np.array([view.magnification if view else 0], np.float32)
+            case "target_magnification":
+                return np.array([self._query.magnification], np.float32)
+            case _:
+                return np.array([self._rois_left / self._budget if self._budget else 0], np.float32)
 
     def _info(self) -> dict[str, Any]:
         query, view = self._query, self._view
@@ -287,20 +311,42 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         looks = {f"roi-{number}": box for number, box in enumerate(self._visited, start=1)}
         check_image(name, side_px, ("overview", *looks))
         if name == "overview":
-            return unpadded_view_of(
-                self._slide, self._query.search_box, side_px, OVERVIEW_CAP * self._query.magnification
-            )
-        return unpadded_view_of(self._slide, looks[name], side_px, self._query.magnification)
+            frame = self._frame(self._query.search_box, side_px, OVERVIEW_CAP)
+        else:
+            frame = self._frame(looks[name], side_px)
+        return View(self._read(frame), frame.box, frame.magnification, frame.size)
 
-    def _view_image(self) -> np.ndarray[Any, Any]:
+    def surroundings(self, share: float, px: int) -> Image:
+        """uint8 (px, px, 3): what surrounds the last ROI's centre at `share` of the query's magnification, 1 or less.
+
+        Background outside the search box, and before the first look. Spends nothing: it belongs to the look.
+        """
+        if self._view is None:
+            return blank(self._slide, px)
+        return self._around(self._view.box, share * self._query.magnification, px)
+
+    def _frame(self, box: Box, px: int, share: float = 1.0) -> Frame:
+        """`box` in `px` pixels a side, at no more than `share` of the query's magnification."""
+        return frame_of(self._slide, box, px, share * self._query.magnification)
+
+    def _read(self, frame: Frame) -> Image:
+        return self._slide.read(frame.box, frame.size)
+
+    def _around(self, roi: Box, magnification: float, px: int) -> Image:
+        capped = min(magnification, self._query.magnification)
+        return context_view(self._slide, roi.centre, px, capped, self._query.search_box)
+
+    def _overview_image(self) -> Image:
+        if self._overview_pixels is None:  # not observed, but drawn
+            self._overview_pixels = self._read(self._overview)
+        return padded(self._overview_pixels, self.overview_px, self._slide.background)
+
+    def _view_image(self) -> Image:
         """The last view, padded anew: the observation owns it, and no pixel is copied twice."""
         if self._view is None:
             return blank(self._slide, self.view_px)
-        return padded(self._view.image, self.view_px, self._slide.background)
-
-    def _context_view(self, roi: Box, magnification: float) -> np.ndarray[Any, Any]:
-        capped = min(magnification, self._query.magnification)
-        return context_view(self._slide, roi.centre, self.view_px, capped, self._query.search_box)
+        pixels = self._read(self._view) if self._view_pixels is None else self._view_pixels
+        return padded(pixels, self.view_px, self._slide.background)
 
     def _search_box_text(self) -> str:
         return f"{self._query.search_box.to_list()} (x, y, width, height in level-0 pixels)"
@@ -328,7 +374,7 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             raise UnknownNameError("reset option", str(sorted(unknown)[0]), ["query_id"])
         query_id = options.get("query_id")
         if query_id is None:
-            query_id = self.query_ids[int(self.np_random.integers(len(self._queries)))]
+            query_id = self._drawn_from[int(self.np_random.integers(len(self._drawn_from)))]
         if not isinstance(query_id, str) or query_id not in self._queries:
             raise UnknownNameError("query", str(query_id), self._queries)
         return self._queries[query_id]
@@ -347,12 +393,12 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             return None
         if not hasattr(self, "_overview"):
             raise EpisodeOverError("render() was called before reset(); call reset() first.")
-        drawn = draw_boxes(self._overview, self._visited[:-1], VISITED)
-        if self._visited:
-            drawn = draw_boxes(replace(self._overview, image=drawn), self._visited[-1:], CURRENT)
+        overview = self._overview
+        drawn = View(self._overview_image(), overview.box, overview.magnification, overview.size)
+        drawn = replace(drawn, image=draw_boxes(drawn, self._visited[:-1], VISITED))
         side = max(self.view_px, self.overview_px)
         frame = np.full((side, 2 * side, 3), self._slide.background, np.uint8)
-        frame[: self.overview_px, : self.overview_px] = drawn
+        frame[: self.overview_px, : self.overview_px] = draw_boxes(drawn, self._visited[-1:], CURRENT)
         frame[: self.view_px, side : side + self.view_px] = self._view_image()
         return frame
 
@@ -396,7 +442,7 @@ def _not_finite(box_unit: npt.NDArray[np.float32]) -> str:
     return f"The box {box_unit.tolist()} is not four finite numbers x, y, width, height."
 
 
-def _image_px(name: str, value: object) -> int:
+def image_px(name: str, value: object) -> int:
     if not (_is_number(value) and MIN_IMAGE_PX <= value <= MAX_IMAGE_PX and value == int(value)):
         raise InvalidArgumentError(
             f"{name} is {value!r}; allowed are whole numbers from {MIN_IMAGE_PX} to {MAX_IMAGE_PX} pixels."
@@ -412,6 +458,18 @@ def _magnifications(values: Any) -> tuple[float, ...]:
             f"context is {values!r}; allowed is a sequence of magnifications above 0, up to {MAX_MAGNIFICATION:g}."
         )
     return tuple(found)
+
+
+def _observed(every: dict[str, spaces.Space[Any]], names: Any) -> dict[str, spaces.Space[Any]]:
+    """The parts of an observation that `names` says, in their usual order."""
+    if names is None:
+        return every
+    listed = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else []
+    if not listed:
+        raise InvalidArgumentError(f"observe is {names!r}; allowed is a sequence of one or more of {', '.join(every)}.")
+    for name in listed:
+        _check_choice("part of the observation", name, list(every))
+    return {name: space for name, space in every.items() if name in listed}
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -22,12 +22,15 @@ from wsigym.slides.resample import filled
 
 __all__ = [
     "MAX_SIDE_PX",
+    "Frame",
+    "Image",
     "ImageSource",
     "View",
     "blank",
     "check_image",
     "context_view",
     "draw_boxes",
+    "frame_of",
     "padded",
     "unpadded_view_of",
     "view_of",
@@ -37,6 +40,15 @@ MAX_SIDE_PX = 8192
 """Above this an image takes 200 MB."""
 
 Image = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How a box of the slide is shown: at which magnification, and (width, height) in how many pixels."""
+
+    box: Box
+    magnification: float
+    size: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -82,10 +94,16 @@ def view_of(slide: Slide, box: Box, px: int, cap: float) -> View:
 
 def unpadded_view_of(slide: Slide, box: Box, px: int, cap: float) -> View:
     """Like `view_of`, its image without the padding, which may be most of it."""
+    frame = frame_of(slide, box, px, cap)
+    return View(slide.read(box, frame.size), box, frame.magnification, frame.size)
+
+
+def frame_of(slide: Slide, box: Box, px: int, cap: float) -> Frame:
+    """How `view_of` shows `box`, without reading it."""
     mpp = _known_mpp(slide)
     magnification = shown_magnification(box, px, mpp, cap)
     width, height = (min(px, side) for side in fitted_size(box, magnification, mpp))
-    return View(slide.read(box, (width, height)), box, magnification, (width, height))
+    return Frame(box, magnification, (width, height))
 
 
 def padded(image: Image, px: int, colour: tuple[int, int, int]) -> Image:
@@ -95,13 +113,23 @@ def padded(image: Image, px: int, colour: tuple[int, int, int]) -> Image:
 
 
 def context_view(slide: Slide, centre: tuple[float, float], px: int, magnification: float, search_box: Box) -> Image:
-    """uint8 (px, px, 3): what surrounds a level-0 point at `magnification`; background outside the search box."""
+    """uint8 (px, px, 3): what surrounds a level-0 point at `magnification`; background outside the search box.
+
+    Only what lies inside is read: all of it exactly, or a part of it moved by half a level-0 pixel at most.
+    """
     side = max(1, round(px * magnification_from_mpp(_known_mpp(slide)) / magnification))
     box = Box(0, 0, side, side).centred_on(*centre)
-    image = blank(slide, px)
     rows = _pixels_inside(search_box.y, search_box.bottom, box.y, side / px, px)
     columns = _pixels_inside(search_box.x, search_box.right, box.x, side / px, px)
-    image[rows, columns] = slide.read(box, (px, px))[rows, columns]
+    if rows == columns == slice(0, px):
+        return slide.read(box, (px, px))
+    image = blank(slide, px)
+    height, width = rows.stop - rows.start, columns.stop - columns.start
+    if height > 0 and width > 0:
+        left, right = (round(box.x + side / px * end) for end in (columns.start, columns.stop))
+        top, bottom = (round(box.y + side / px * end) for end in (rows.start, rows.stop))
+        inside = Box(left, top, max(1, right - left), max(1, bottom - top))
+        image[rows, columns] = slide.read(inside, (width, height))
     return image
 
 

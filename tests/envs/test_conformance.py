@@ -57,6 +57,8 @@ OUTLINE = [[523, 311], [1629, 331], [1613, 1499], [541, 1511], [523, 311]]
 KWARGS: dict[str, dict[str, Any]] = {
     "wsigym/Evidence-v0": {"suite": SUITE, "task": TASK, "image_px": 40, "max_images": 3},
     "wsigym/Localization-v0": {"view_px": 48, "overview_px": 40, "context": [5, 10], "reward": "shaped"},
+    "wsigym/LocalizationContinuous-v0": {"view_px": 40, "overview_px": 40, "reward": "shaped"},
+    "wsigym/LocalizationPanZoom-v0": {"view_px": 40, "overview_px": 36, "reward": "shaped"},
     "wsigym/Exploration-v0": {"tile_px": 40, "budget": "K=3,2,1", "page_size": 4},
 }
 """Arguments that make an id small. Not needed to conform; a new id may be tested without."""

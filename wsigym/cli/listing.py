@@ -17,7 +17,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def envs(as_json: AsJson = False) -> None:
     """List the environment ids."""
-    _print(ENVIRONMENTS, as_json)
+    _print({env_id: entry_points.one for env_id, entry_points in ENVIRONMENTS.items()}, as_json)
 
 
 def policies(as_json: AsJson = False) -> None:
