@@ -112,6 +112,9 @@ _SENTENCE_CHARS = 300
 """An option's text inside a longer line is one mentioned along the way."""
 
 
+_STATEMENTS = 2000
+"""Statements of an answer that are read at most, from the last; a reply with more repeats itself."""
+
 _LONG_ENOUGH = 4
 """Letters of an option's text that is looked for within a sentence; a shorter one ("No") is a common word."""
 
@@ -153,9 +156,13 @@ _HYPHEN = re.compile(r"(?<=\w)-(?=\w)")
 
 
 def _plain(text: str) -> str:
-    """Compatibility forms (full-width letters and signs), one apostrophe, one hyphen; the em dash stays."""
-    return text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_ALIKE)
+    """Compatibility forms (full-width letters and signs), one apostrophe, one hyphen, no unseen signs; the em dash
+    stays."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).translate(_ALIKE)
 
+
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]+")
+"""Soft hyphens, joiners, marks of direction and of byte order: signs without a shape."""
 
 _ALIKE = {0x2018: "'", 0x2019: "'"} | dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2212), "-")
 
@@ -201,7 +208,7 @@ _HEADS = (
     *("answer", "solution", "choice", "option", "letter", "selection", "diagnosis"),
     *("choose", "select ", "pick", "go with"),
     *("antwort", "antwoord", "respuesta", "réponse", "risposta", "resposta", "ответ"),
-    *("答案", "正解", "选择", "選擇", "回答", "정답", "الإجابة"),
+    *("答案", "答え", "正解", "选", "選", "回答", "정답", "الإجابة"),
 )
 """What a statement of the answer begins with, in lower case; looked for as plain text, as a regular expression that
 looks for all of them in a long reply takes most of the time of scoring it."""
@@ -209,8 +216,10 @@ _STATEMENT = re.compile(
     r"""(?:answer|solution|choice|option|letter|selection|(?<!differential\ )diagnosis)["'*_`)\]]{0,6}\s{0,3}
       (?:(?:is|would\ be|will\ be|should\ be|must\ be)(?!\w)\s{0,3}:?|:|=|→|-(?=\s))
     |(?:(?<=i\ )|(?<=we\ )|(?<=would\ )|(?<=will\ )|(?<='d\ )|(?<='ll\ ))(?:choose|select|pick|go\ with)(?!\w)
-    |(?:antwort|antwoord|respuesta|réponse|risposta|resposta|ответ)(?!\w)(?:\ (?:ist|is|es|est|è|é)(?!\w))?\s{0,3}:?
-    |(?:答案|正解|选择|選擇|回答|정답|الإجابة)(?:应该)?(?:是|为|為|は|은|는)?\s{0,3}:?""",
+    |(?<=<)answer>
+    |(?:antwort|antwoord|respuesta|réponse|risposta|resposta|ответ)(?!\w)(?:\ (?:correct[ae]|correta|corretta)(?!\w))?
+      (?:\ (?:ist|lautet|is|es|est|è|é)(?!\w)(?:\ la(?!\w))?)?\s{0,3}:?
+    |(?:答案|答え|正解|(?<!不)选(?:择|(?!项))|(?<!不)選(?:擇|(?!項|択肢))|回答|정답|الإجابة)(?:应该)?(?:是|为|為|は|은|는)?\s{0,3}:?""",
     re.VERBOSE,
 )
 _VERDICT = re.compile(
@@ -227,7 +236,7 @@ _DENIED = re.compile(
 _ANOTHER = re.compile(
     r"[\s.)\]*_\"']{0,6}(?:(?P<comma>,)|/|&|\+|(?i:and|or|und|oder|y|o|et|ou|и|или)(?!\w)|和|或|、)"
     r"(?:\s{0,3}(?i:and|or)(?!\w))?\s{0,3}(?:(?i:option|choice)\ )?(?P<open>[(\[*_\"']{0,4})(?P<letter>[A-Z])"
-    r"(?P<end>[)\].,;:!?*_\"'/&+]|\s{0,9}$|\s{0,3}[\n,/&]|\s(?i:and|or)(?!\w)|\s(?=\w))",
+    r"(?P<end>[)\].,;:!?*_\"'/&+<]|\s{0,9}$|\s{0,3}[\n,/&]|\s(?i:and|or)(?!\w)|\s(?=\w))",
     re.MULTILINE,
 )
 _LISTED = re.compile(r"^[\s*_(\[>#•-]{0,12}([A-Z])(?:[)\].:]|\*\*|\s{0,8}$)", re.MULTILINE)
@@ -308,7 +317,7 @@ class _OptionReader:
             while place >= 0:
                 places.append(place)
                 place = lower.find(head, place + 1)
-        for place in sorted(places, reverse=True):
+        for place in sorted(places, reverse=True)[:_STATEMENTS]:
             statement = _STATEMENT.match(lower, place)
             if statement and not _is_word(lower[max(place - 1, 0) : place]):
                 yield statement.end()
@@ -405,7 +414,7 @@ class _OptionReader:
         if any(sign in closed for sign in ")]}>】") or (opened and closed):
             return True
         own_text = self._named_at(after.lstrip(" .:,;-—(")) == index
-        if rest[0] in ":)]}>】;—" or _CJK.match(rest):
+        if rest[0] in ":)]}>】;—" or rest.startswith("</") or _CJK.match(rest):
             return True
         if rest[0] == ",":
             return letter.isupper() and letter != "I"

@@ -171,6 +171,27 @@ VOCABULARY = Vocabulary(
         ("The answer is B. Malignant", None),
         ('{"answer": null}', None),
         ("Answer: none", None),
+        # Tags, as reasoning models write them; the words of other languages.
+        ("<answer>B</answer>", B),
+        ("<think>The answer is A</think>\n<answer> B. Benign </answer>", B),
+        ("<answer>Malignant</answer>", D),
+        ("<answer>A</answer> or <answer>B and C</answer>", None),
+        ("<answer></answer>", None),
+        ("La respuesta correcta es B", B),
+        ("La bonne réponse est la B", B),
+        ("La réponse correcte est B.", B),
+        ("A resposta correta é B", B),
+        ("Die richtige Antwort lautet: B", B),
+        ("答えはBです", B),
+        ("选B", B),
+        ("我选 B。", B),
+        ("不选B", None),
+        ("选项B不对", None),
+        # Signs that no one sees.
+        ("B\u200b", B),
+        ("\ufeffB", B),
+        ("\u202eB", B),
+        ("Mali\u00adgnant", D),
         ("Differential diagnosis: something else", None),
         # A last line that is an option; a list of the options first is no answer.
         ("We weigh A and B.\nMitoses abound.\n\nD", D),
@@ -398,7 +419,7 @@ def test_no_text_raises(text: str) -> None:
     assert index is None or 0 <= index < len(TEN)
 
 
-@given(st.text(alphabet=" \t\r\n\u00a0\u2003*_`", max_size=30))
+@given(st.text(alphabet=" \t\r\n\u00a0\u2003\u200b\ufeff\u2060*_`", max_size=30))
 def test_what_is_empty_is_no_answer(text: str) -> None:
     for reply in (text, f"<think>The answer is A [1,2,3,4] true 7 stroma</think>{text}"):
         assert [parse(reply) for parse in PARSERS] == [None] * len(PARSERS)
@@ -421,17 +442,17 @@ LONG = [
         "[1,2,3,4",
         "1,",
     ),
-    *("ﷺ", "Image 1 ", "answer: B and ", "no stroma "),
+    *("ﷺ", "Image 1 ", "answer: B and ", "no stroma ", "答案"),
 ]
 
 
 @pytest.mark.parametrize("parse", PARSERS + TESTS)
 def test_a_hundred_kilobytes_take_linear_time(parse: Callable[[str], object]) -> None:
-    began = time.process_time()
     for piece in LONG:
+        began = time.process_time()
         parse((piece * 100_000)[:100_000])
-    # About 0.1 s a text at worst; anything quadratic takes minutes.
-    assert time.process_time() - began < 20
+        # A second or two at worst, for signs that stand for eighteen letters each; anything quadratic takes minutes.
+        assert time.process_time() - began < 5, piece
 
 
 def test_a_long_answer_ends_with_its_option() -> None:
