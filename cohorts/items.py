@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from .models import JsonBox, Line, Name, Visible
 
@@ -45,6 +45,21 @@ def _inside(value: str) -> str:
     if value.startswith(("/", "\\")) or ":" in parts[0] or ".." in parts or any(ord(letter) < 32 for letter in value):
         raise ValueError("a file's path is relative to the cohort's folder and stays inside it")
     return value
+
+
+def _no_two_alike(options: tuple[str, ...]) -> tuple[str, ...]:
+    seen: dict[str, int] = {}
+    for place, option in enumerate(options):
+        earlier = seen.setdefault(" ".join(option.casefold().split()), place)
+        if earlier != place:
+            raise ValueError(f"{letter(earlier)} and {letter(place)} are the same, {option!r}")
+    return options
+
+
+def _of_something(group: dict[str, str]) -> dict[str, str]:
+    if not group:
+        raise ValueError(f"is empty; it names at least one of {', '.join(GROUPS)}")
+    return group
 
 
 RelativePath = Annotated[Name, AfterValidator(_inside)]
@@ -149,30 +164,32 @@ class EvidenceItem(Line):
     task: Name
     question: Name
     answer: AnswerFormat
-    options: Annotated[tuple[Name, ...], Field(max_length=MAX_OPTIONS)] = ()
+    options: Annotated[
+        tuple[Name, ...], Field(max_length=MAX_OPTIONS, validate_default=True), AfterValidator(_no_two_alike)
+    ] = ()
     images: tuple[ImageSpec, ...] = ()
-    evidence: EvidenceWords | None = None
+    evidence: Annotated[EvidenceWords | None, Field(validate_default=True)] = None
     findings: tuple[TextFinding, ...] = ()
     features: FeatureFiles | None = None
     metadata: Metadata = Metadata()
-    group: dict[Literal["patient", "case", "slide", "set", "source"], Visible]
+    group: Annotated[dict[Literal["patient", "case", "slide", "set", "source"], Visible], AfterValidator(_of_something)]
     set_id: Name | None = None
     split: Literal["train", "val", "test"] | None = None
 
-    @model_validator(mode="after")
-    def _whole(self) -> EvidenceItem:
-        if not self.group:
-            raise ValueError(f"group is empty; it names at least one of {', '.join(GROUPS)}")
-        seen: dict[str, int] = {}
-        for place, option in enumerate(self.options):
-            earlier = seen.setdefault(" ".join(option.casefold().split()), place)
-            if earlier != place:
-                raise ValueError(f"options {letter(earlier)} and {letter(place)} are the same, {option!r}")
-        if self.answer.kind in ("option", "ranking") and len(self.options) < 2:
-            raise ValueError(f"an answer of kind {self.answer.kind} chooses among at least two options")
-        if self.images and self.evidence is None:
-            raise ValueError("evidence is missing: the sentence that introduces the images")
-        return self
+    @field_validator("options")
+    @classmethod
+    def _enough_to_choose_among(cls, options: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        answer = info.data.get("answer")
+        if answer is not None and answer.kind in ("option", "ranking") and len(options) < 2:
+            raise ValueError(f"an answer of kind {answer.kind} chooses among at least two options")
+        return options
+
+    @field_validator("evidence")
+    @classmethod
+    def _introduces_images(cls, evidence: EvidenceWords | None, info: ValidationInfo) -> EvidenceWords | None:
+        if evidence is None and info.data.get("images"):
+            raise ValueError("is missing: the sentence that introduces the images")
+        return evidence
 
     @property
     def text(self) -> str:

@@ -64,16 +64,16 @@ FAULTY: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     "duplicate options": (
         {"options": ["sheets", "glands", " Sheets "]},
         {},
-        f"{ITEMS}:1",
-        "options A and C are the same",
+        f"{ITEMS}:1: options:",
+        "A and C are the same",
     ),
-    "empty group": ({"group": {}}, {}, f"{ITEMS}:1", "group is empty"),
+    "empty group": ({"group": {}}, {}, f"{ITEMS}:1: group:", "is empty"),
     "unknown group": ({"group": {"hospital": "x"}}, {}, f"{ITEMS}:1: group.hospital", "'patient'"),
-    "one option": ({"options": ["sheets"]}, {}, f"{ITEMS}:1", "at least two options"),
+    "one option": ({"options": ["sheets"]}, {}, f"{ITEMS}:1: options:", "at least two options"),
     "eleven options": ({"options": [f"o{i}" for i in range(11)]}, {}, f"{ITEMS}:1: options", "at most 10"),
     "hidden field": ({"diagnosis": "x"}, {}, f"{ITEMS}:1: diagnosis", "no such field"),
     "hidden metadata": ({"metadata": {"grade": "3"}}, {}, f"{ITEMS}:1: metadata.grade", "no such field"),
-    "no words": ({"evidence": None}, {}, f"{ITEMS}:1", "evidence is missing"),
+    "no words": ({"evidence": None}, {}, f"{ITEMS}:1: evidence:", "is missing"),
     "file outside": ({"images": [{"file": "../x.png"}]}, {}, f"{ITEMS}:1: images.0.file", "stays inside"),
     "half a region": ({"images": [{"slide_id": "s1"}]}, {}, f"{ITEMS}:1: images.0", "slide_id with its box"),
     "NaN region": (
@@ -184,7 +184,7 @@ def test_all_faults_are_listed_and_a_broken_line_is_reported_once(tmp_path: Path
         load_items(Cohort.load(tmp_path), SUITE, TASK)
     found = {(fault.file.split("/")[0], fault.line, fault.field) for fault in caught.value.faults}
     assert found == {
-        ("items", 1, ""),
+        ("items", 1, "options"),
         ("items", 3, "item_id"),
         ("items", 4, "item_id"),
         ("references", 2, "answer"),
