@@ -161,6 +161,9 @@ def test_a_miss_stands_beside_its_price(play: Callable[..., Any]) -> None:
     assert {name: row["miss"] for name, row in by.items()} == {
         "benign": None, "intermediate": 0, "malignant": 0, "non-neoplastic": None,
     }  # fmt: skip
+    assert {name: row["over_call"] for name, row in by.items()} == {
+        "benign": 1, "intermediate": None, "malignant": None, "non-neoplastic": 1,
+    }  # fmt: skip
 
 
 def test_kappa_is_over_levels_and_leaves_out_what_is_not_parsed(play: Callable[..., Any]) -> None:
@@ -235,6 +238,9 @@ def test_ablations_are_paired_by_what_the_task_is_read_by(play: Callable[..., An
     assert "retention.open.teaching 24" in full.notes[-1]
     text = table(R1, play(R1, "random", budgets=["all", "text"], out="text"), published=True)
     shown_text = next(each for each in text if each.name == "evidence_shown")
+    main = {row["budget"]: row["statements"] for row in text[0].rows}
+    assert {row["budget"]: row["score"] for row in shown_text.rows} == main
+    assert 0 < main["all"].value < 1  # type: ignore[operator, union-attr]
     delta = next(row["difference"] for row in shown_text.rows if row["budget"] == "text")
     published = next(each for each in text if each.name == "published")
     ours = [row for row in published.rows if row["group"] == "these runs"]
@@ -269,6 +275,19 @@ def test_published_figures_stand_beside_ours(play: Callable[..., Any]) -> None:
         published.to_rich()
 
 
+def test_parts_of_the_cases_are_ours_too(play: Callable[..., Any]) -> None:
+    records = [record for record in play(A2, "twin") if record.groups["source"] == "teaching"]
+    published = next(each for each in table(A2, records, published=True) if each.name == "published")
+    ours = published.rows[0]
+    by = rows(table(A2, records, by="behaviour"), "by", "behaviour")
+    for name in ("benign", "malignant"):
+        cell = ours[f"behaviour_{name}"]
+        assert isinstance(cell, Estimate)
+        assert (cell.value, cell.n) == (by[name]["accuracy"], by[name]["items"])
+        assert cell.n < len({record.item for record in records})
+    assert ours["he_N"] is None
+
+
 def test_tasks_pickle_by_their_name() -> None:
     for task in TASKS:
         assert pickle.loads(pickle.dumps(task)) is task
@@ -282,6 +301,8 @@ def test_two_collections_are_compared_by_rank(play: Callable[..., Any], publishe
     rho = shown.rows[-1]["accuracy_rho"]
     assert isinstance(rho, Estimate)
     assert rho.n == 4
+    blind = [record.model_copy(update={"policy": "blind", "budget": "text"}) for record in records]
+    assert sources_table(A2, [*records, *blind]).rows == shown.rows
     one_teaching = [record for record in records if record.groups["source"] == "teaching"]
     with pytest.raises(RunError, match="cases are of teaching"):
         sources_table(A2, one_teaching)

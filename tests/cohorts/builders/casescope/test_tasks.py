@@ -76,9 +76,8 @@ def test_distractors_come_by_priority_and_exclusions_hold(cohort: Cohort) -> Non
         assert [(one.entity, one.look_alike) for one in drawn[:1]] == [("Twin", True)]
         seen.update(one.entity for one in drawn)
         tiers = {one.entity: one.priority for one in drawn}
-        assert {name: tiers[name] for name in ("Twin", "Partner", "F1", "F2", "Xalternate", "S1")} == {
-            "Twin": 1, "Partner": 1, "F1": 2, "F2": 2, "Xalternate": 2, "S1": 3,
-        }  # fmt: skip
+        wanted = {"Twin": 1, "Partner": 1, "F1": 2, "F2": 2, "Xalternate": 2, "S1": 3, "S2": 4, "S3": 5}
+        assert {name: tiers[name] for name in wanted} == wanted
         assert sum(one.same_family for one in drawn) == 4
         refused = {one.entity for one in distractors(sources, other, seed) or ()}
         assert "Xalternate" not in refused
@@ -237,3 +236,12 @@ def test_a_known_entity_that_is_none_is_a_fault_of_the_reference(cohort: Cohort,
     assert [str(fault) for fault in Cohort.faults_of(tmp_path)] == [
         "references/casescope/a1.jsonl:1: answer: is no entity of the suite's ontology; found {'diagnosis': 'Kex'}"
     ]
+
+
+def test_a_finding_that_two_fields_have_is_tied_to_neither(tmp_path: Path) -> None:
+    twice = case()
+    twice["fields"][2]["finding"] = twice["fields"][0]["finding"]
+    for number, lines in enumerate(([twice], [twice | {"fields": [twice["fields"][0], twice["fields"][2]]}])):
+        build_casescope(tmp_path, cases=lines, told=[])
+        built = BUILDERS["casescope/g1"](Cohort.load(tmp_path), Build())
+        assert [each.reference.answer for each in built.asked] == [[1], []][number]
