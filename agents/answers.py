@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,9 @@ from typing import Any
 from .records import RequestRecord
 
 __all__ = ["Answer", "Reading", "ToolCall", "read_answer", "refused_answer"]
+
+MOST = 10**9
+"""No answer has as many tokens, and no logarithm of a probability is as far from 0: such a number says nothing."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def _first_token(value: Any) -> dict[str, float] | None:
     found: dict[str, float] = {}
     for candidate in (first, *(others if isinstance(others, list) else ())):
         token, logprob = _mapping(candidate).get("token"), _mapping(candidate).get("logprob")
-        if isinstance(token, str) and isinstance(logprob, int | float) and math.isfinite(logprob):
+        if isinstance(token, str) and isinstance(logprob, int | float) and -MOST < logprob < MOST:
             found.setdefault(_text(token), float(logprob))
     return found or None
 
@@ -144,6 +146,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _count(value: Any) -> int | None:
     """A number of tokens; None where the server wrote something else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MOST:
         return None
     return int(value)

@@ -15,7 +15,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,12 @@ LONGEST_PAUSE_S = 120.0
 
 PATIENCE_S = 600.0
 """How long a request waits for its turn behind 429s in all."""
+
+LONGEST_ANSWER = 32_000_000
+"""Bytes: far more than any answer has, and far less than memory. A server may send without end, by fault or by will."""
+
+KEY_PART = 8
+"""Characters from a key's beginning or end that are hidden as the key is."""
 
 TOP_LOGPROBS = 20
 """The most candidates that OpenAI's API and vLLM's default give."""
@@ -128,8 +134,13 @@ class Client:
             timeout=endpoint.timeout_s,
             # Tries are counted here: all requests share a pause that the server asks for; a broken body counts too.
             max_retries=0,
+            # Unpacked answers: a few packed bytes may be any amount of memory.
+            default_headers={"Accept-Encoding": "identity"},
             http_client=openai.DefaultAsyncHttpxClient(
-                follow_redirects=False, mounts=direct, timeout=endpoint.timeout_s
+                follow_redirects=False,
+                mounts=direct,
+                timeout=endpoint.timeout_s,
+                event_hooks={"response": [self._limit]},
             ),
         )
         if endpoint.host != "api.openai.com":  # read from the environment, and not for others
@@ -251,6 +262,8 @@ class Client:
                     break
                 failures += not failure.limited
                 wait_s = _backoff(tries) if failure.wait_s is None else failure.wait_s
+                if failure.limited:  # "at once", said again and again, would be asked for ever
+                    wait_s = max(wait_s, _backoff(tries - 3))
                 limited_s += wait_s if failure.limited else 0.0
                 if not failure.again or failures > self.endpoint.retries:
                     raise await self._given_up(failure, tries) from None
@@ -294,6 +307,13 @@ class Client:
         )
         return raw, reading, record
 
+    async def _limit(self, response: Any) -> None:
+        """Before a body is read: none that is packed, and none without end."""
+        packed = response.headers.get("content-encoding", "identity").strip().lower()
+        if packed not in ("", "identity"):
+            raise TryError(f"{self._where} gave an answer packed as {packed[:20]}, which was not asked for.")
+        response.stream = _limited(response.stream, f"{self._where} gave more than {LONGEST_ANSWER / 1e6:g} MB.")
+
     async def _send(self, request: _Request) -> Any:
         """One try. The server's JSON, of whatever shape; raises `TryError`, and `ValueError` where it is no JSON."""
         try:
@@ -302,6 +322,8 @@ class Client:
                 content = await self._openai.post("/chat/completions", cast_to=bytes, content=request.payload)
         except Exception as error:
             raise self._error_of(error, images=request.images.count, tools=bool(request.tools)) from None
+        if self._key and len(self._key) > KEY_PART:  # a shorter one may be a word of the answer, and is no secret
+            content = content.replace(self._key.encode(), b"[key]")
         try:
             # NaN and Infinity are no JSON, and yet some servers write them.
             raw = json.loads(content, parse_constant=lambda _: None)
@@ -325,10 +347,11 @@ class Client:
             )
         if isinstance(error, openai.APIStatusError):
             said = self._redacted(said_by(error.response.text))
-            return status_error(
-                self.endpoint, error.status_code, said, error.response.headers, images=images, tools=tools
-            )
+            headers = {name: self._redacted(value) for name, value in error.response.headers.items()}
+            return status_error(self.endpoint, error.status_code, said, headers, images=images, tools=tools)
         if isinstance(error, openai.APIConnectionError):
+            if isinstance(error.__cause__, TryError):  # of `_limit`, which the client of openai wraps
+                return error.__cause__
             cause = self._redacted(_cause_of(error))
             return TryError(
                 f"{self._where} cannot be reached: {cause}. Is the server running, and its address right?", again=True
@@ -353,7 +376,31 @@ class Client:
         """Without the key, and without anything that is shown as one, whole or in part."""
         if self._key:
             text = text.replace(self._key, "[key]")
+            for length in range(len(self._key) - 1, KEY_PART - 1, -1):
+                text = text.replace(self._key[:length], "[key]").replace(self._key[-length:], "[key]")
         return re.sub(r"(?i)\bbearer\s+\S+|\b(?:sk|key|hf|gsk|xai)-[\w*.-]{6,}", "[key]", text)
+
+
+def _limited(stream: Any, said: str) -> Any:
+    """The stream of an answer, which ends with a `TryError` of these words after `LONGEST_ANSWER` bytes."""
+    kind: Any = type(stream)  # of httpx or of its successor, whichever the client of openai is built on
+
+    class Limited(kind):  # type: ignore[misc]
+        def __init__(self) -> None:
+            pass
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            had = 0
+            async for chunk in stream:
+                had += len(chunk)
+                if had > LONGEST_ANSWER:
+                    raise TryError(said)
+                yield chunk
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Limited()
 
 
 def _key_of(endpoint: Endpoint) -> str | None:

@@ -97,7 +97,8 @@ def test_tool_calls(calls: Any, read: tuple[ToolCall, ...]) -> None:
 @pytest.mark.parametrize(
     "usage",
     [None, 3, {}, {"prompt_tokens": None}, {"prompt_tokens": -1, "completion_tokens": True},
-     {"prompt_tokens": "7", "completion_tokens": float("nan"), "prompt_tokens_details": None}],
+     {"prompt_tokens": "7", "completion_tokens": float("nan"), "prompt_tokens_details": None},
+     {"prompt_tokens": 10**400, "completion_tokens": 1e300, "prompt_tokens_details": {"cached_tokens": 10**10}}],
 )  # fmt: skip
 def test_usage_that_says_nothing(usage: Any) -> None:
     reading = read_answer(completion() | {"usage": usage})
@@ -115,6 +116,7 @@ def test_usage_that_says_nothing(usage: Any) -> None:
         {"content": [{"token": "Yes"}]},
         {"content": [{"token": "Yes", "logprob": None}]},
         {"content": [{"token": "Yes", "logprob": float("-inf"), "top_logprobs": None}]},
+        {"content": [{"token": "Yes", "logprob": -(10**400)}]},
     ],
 )
 def test_logprobs_that_say_nothing(logprobs: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import gzip
 import json
 import logging
 import time
@@ -274,6 +275,23 @@ def test_a_pause_is_kept_by_all_requests(seconds: str) -> None:
     assert max(asked.at for asked in server.asked) - server.asked[0].at < 4
 
 
+def test_a_pause_of_nothing_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that says "at once" for ever is asked more and more rarely, and not for ever."""
+    monkeypatch.setattr("wsigym.agents.client.PATIENCE_S", 2.0)
+    with chat_server(lambda _: failing(429, "busy", Retry_After="0")()) as server:
+        with pytest.raises(EndpointError, match="HTTP 429"):
+            ask(endpoint_of(server))
+        assert len(server.asked) < 10
+
+
+def test_an_answer_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wsigym.agents.client.LONGEST_ANSWER", 10_000)
+    assert "gave more than 0.01 MB" in str(error_of(completion("a" * 20_000), retries=0))
+    packed = gzip.compress(json.dumps(completion("a" * 20_000)).encode())
+    reply = web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+    assert "gave an answer packed as gzip" in str(error_of(lambda: reply, retries=0))
+
+
 @pytest.mark.parametrize(
     ("status", "said"),
     [(429, "allows no more requests for now (HTTP 429): tomorrow."), (503, "failed (HTTP 503): tomorrow.")],
@@ -350,12 +368,14 @@ def test_the_key_is_sent_and_shown_nowhere(
         failing(401, key),
         failing(400, f"Bearer {KEY} sk-{KEY[3:9]}***"),
         failing(418, key),
+        failing(418, f"it began {key[:-4]}"),
+        completion(f"You sent {key}."),
         completion(KEY[:9]),
     ):
         with chat_server(in_turn(reply)) as server, RequestLog(tmp_path / "r.jsonl") as log:
             endpoint = endpoint_of(server, api_key_env="E_KEY")
             try:
-                told.append(repr(ask(endpoint, log=log).request))
+                told.append(repr(ask(endpoint, Turn("episode", len(told)), log=log).request))
             except EndpointError as error:
                 told.append("".join(traceback.format_exception(error)))
             told.append(repr(endpoint))
@@ -364,7 +384,13 @@ def test_the_key_is_sent_and_shown_nowhere(
     everything = "\n".join([*told, caplog.text])
     for part in (KEY, KEY[3:], KEY[3:9]):
         assert part not in everything
-    assert KEY not in (tmp_path / "r.jsonl").read_text()
+    assert key not in (tmp_path / "r.jsonl").read_text()
+
+
+def test_a_key_in_a_redirect_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("E_KEY", KEY)
+    error = error_of(failing(307, Location=f"http://other.example/?key={KEY}"), api_key_env="E_KEY")
+    assert "sends requests on to http://other.example/?key=[key] (HTTP 307)" in str(error)
 
 
 @pytest.mark.parametrize(
