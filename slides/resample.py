@@ -111,7 +111,9 @@ def resample(plane: Plane, edges: Edges, width: int, height: int, *, nearest: bo
             return _mean_by_bands(plane, rect, width, height)
         return resize(plane.pixels(*rect), width, height, nearest=nearest)
     if width == height == 1:
-        return resize(resample(plane, edges, 2, 2, nearest=nearest), 1, 1, nearest=nearest)
+        # In halves of the longer side: those of a side of one pixel would be that pixel again.
+        halves = (2, 1) if right - left >= bottom - top else (1, 2)
+        return resize(resample(plane, edges, *halves, nearest=nearest), 1, 1, nearest=nearest)
     if width >= height:
         first = width // 2
         cut = edges.left + (edges.right - edges.left) * first / width

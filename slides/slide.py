@@ -30,6 +30,9 @@ __all__ = ["MAX_OUTPUT_PX", "ON_BAD_TILE", "RESAMPLINGS", "Slide"]
 ON_BAD_TILE = ("raise", "background")
 RESAMPLINGS = ("area", "nearest")
 
+MAX_PLACE = 2**53
+"""How far from the origin a box may reach, in level-0 pixels: so far, floats tell pixels apart."""
+
 MAX_OUTPUT_PX = 2**28
 """Pixels of one read (0.8 GB of RGB): more is refused before anything is allocated."""
 
@@ -119,9 +122,9 @@ class Slide:
         half a pixel of that level. A larger size is interpolated linearly. With `resampling="nearest"`, which is for
         labels and masks, each pixel is the level's pixel under its middle instead, and no value is made up.
 
-        Raises `InvalidArgumentError` for an empty box, a size below 1 px or above 2**28 px in all, `SlideReadError`
-        if pixels of the file cannot be read or the file was replaced, and `BadTileError`, which is one, where a tile is
-        damaged, unless `on_bad_tile="background"`.
+        Raises `InvalidArgumentError` for an empty box or one beyond 2**53 px, a size below 1 px or above 2**28 px in
+        all, `SlideReadError` if pixels of the file cannot be read or the file was replaced, and `BadTileError`, which
+        is one, where a tile is damaged, unless `on_bad_tile="background"`.
         """
         width, height = self._checked_size(box, size)
         if resampling not in RESAMPLINGS:
@@ -168,7 +171,7 @@ class Slide:
 
     def thumbnail(self, max_px: int) -> npt.NDArray[np.uint8]:
         """uint8 (height, width, 3): the whole slide with its long side at most `max_px` pixels, never enlarged."""
-        if max_px < 1:
+        if not max_px >= 1:  # NaN too
             raise InvalidArgumentError(f"max_px is {max_px}; a thumbnail has at least 1 px a side.")
         scale = min(1.0, max_px / max(self.width, self.height))
         return self.read(self.box, (max(1, round(self.width * scale)), max(1, round(self.height * scale))))
@@ -178,6 +181,15 @@ class Slide:
         open_files().drop(self.backend, self.path)
 
     def _checked_size(self, box: Box, size: tuple[int, int] | None) -> tuple[int, int]:
+        if not isinstance(box, Box):
+            raise InvalidArgumentError(
+                f"{self.path}: the box is a {type(box).__name__}; give Box(x, y, width, height), in level-0 pixels."
+            )
+        if max(abs(box.x), abs(box.y), box.right, box.bottom) > MAX_PLACE:
+            raise InvalidArgumentError(
+                f"{self.path}: the box reaches further than 2**53 px from the slide's corner; the slide is "
+                f"{self.width} x {self.height} px."
+            )
         if box.is_empty:
             raise InvalidArgumentError(f"{self.path}: the box {box.to_list()} is empty; it needs at least 1 px a side.")
         if size is None:

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Directory", "OddTiffError", "read_directories"]
+__all__ = ["MAX_TAG_BYTES", "Directory", "OddTiffError", "read_directories"]
 
 MAX_DIRECTORIES = 1000
 MAX_TAGS = 4096
+MAX_TAG_BYTES = 2**27
+"""Of all tags of a file together: 8 million tiles at 16 bytes. Tags may claim the same bytes again and again."""
 
 _SUB_IFDS = 330
 
@@ -87,7 +89,7 @@ def read_directories(descriptor: int) -> tuple[list[Directory], dict[int, list[D
     for place, directory in enumerate(main):
         if _SUB_IFDS in directory.tags:
             offsets = directory.numbers(_SUB_IFDS)
-            below[place] = [next(reader.chain(int(offset))) for offset in offsets[:MAX_DIRECTORIES]]
+            below[place] = [reader.directory(int(offset)) for offset in offsets[:MAX_DIRECTORIES]]
     return main, below
 
 
@@ -109,16 +111,20 @@ class _Reader:
             raise OddTiffError("it does not begin as a TIFF file does")
         self._entry = struct.Struct(f"{order}HH{self._value}{struct.calcsize('=' + self._value)}s")
         self._seen: set[int] = set()
+        self._tag_bytes = 0
 
     def chain(self, offset: int) -> Iterator[Directory]:
         while offset:
-            if offset in self._seen or len(self._seen) == MAX_DIRECTORIES:
-                raise OddTiffError("its directories go round in a circle")
-            self._seen.add(offset)
             directory, offset = self._directory(offset)
             yield directory
 
+    def directory(self, offset: int) -> Directory:
+        return self._directory(offset)[0]
+
     def _directory(self, offset: int) -> tuple[Directory, int]:
+        if offset in self._seen or len(self._seen) == MAX_DIRECTORIES:
+            raise OddTiffError("its directories go round in a circle")
+        self._seen.add(offset)
         count_size = struct.calcsize("=" + self._count)
         count = struct.unpack(self._order + self._count, self._bytes(offset, count_size))[0]
         if not 0 < count <= MAX_TAGS:
@@ -130,6 +136,9 @@ class _Reader:
             if kind not in _CODES:
                 continue  # a type of a later age: readers skip it
             size = struct.calcsize("=" + _CODES[kind]) * number
+            self._tag_bytes += size
+            if self._tag_bytes > MAX_TAG_BYTES:
+                raise OddTiffError("its tags hold too many bytes")
             if size <= len(inline):
                 values = inline[:size]
             else:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import simplejpeg
 
-__all__ = ["Completer", "JpegError", "JpegKind", "checked_tables", "decode"]
+__all__ = ["Completer", "JpegError", "JpegKind", "OtherJpegError", "checked_tables", "decode"]
 
 _START, _END = b"\xff\xd8", b"\xff\xd9"
 _SOF0, _SOF1, _SOS, _APP0, _APP14 = 0xC0, 0xC1, 0xDA, 0xE0, 0xEE
@@ -37,6 +37,10 @@ tile's time, since it is read again at once."""
 
 class JpegError(ValueError):
     """A stream that is broken, or of a kind that the decoder is not to see."""
+
+
+class OtherJpegError(JpegError):
+    """A stream that may be sound, but of a kind that is not decoded here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +147,14 @@ def _segments(data: bytes, frame: JpegKind | None) -> tuple[bytes, int]:
 
 
 def _check_frame(segment: bytes, kind: JpegKind) -> None:
-    if segment[1] not in (_SOF0, _SOF1) or segment[4] != 8:
-        raise JpegError("the JPEG stream is not 8-bit baseline")
     height, width = segment[5] << 8 | segment[6], segment[7] << 8 | segment[8]
     if (width, height) != (kind.width, kind.height):
         raise JpegError(f"the JPEG stream is {width} x {height} px, the tile {kind.width} x {kind.height}")
     components = segment[9]
     if components != (1 if kind.colour == "grey" else 3):
         raise JpegError(f"the JPEG stream has {components} components")
+    if segment[1] not in (_SOF0, _SOF1) or segment[4] != 8:
+        raise OtherJpegError("the JPEG stream is not 8-bit baseline")
     sampling = [segment[11 + 3 * component] for component in range(components)]
     if components == 3 and (sampling[0] not in _LUMA_SAMPLING or sampling[1:] != [0x11, 0x11]):
-        raise JpegError("the JPEG stream has an unusual subsampling")
+        raise OtherJpegError("the JPEG stream has an unusual subsampling")

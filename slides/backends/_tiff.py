@@ -71,7 +71,16 @@ def check_tiff(tiff: tifffile.TiffFile, location: str) -> None:
         raise SlideOpenError(f"{location}: its TIFF index cannot be read ({type(error).__name__}: {error}).") from error
 
 
-def _images(tiff: tifffile.TiffFile) -> Iterator[tifffile.TiffPage | tifffile.TiffFrame]:
+def _images(tiff: tifffile.TiffFile, location: str) -> Iterator[tifffile.TiffPage | tifffile.TiffFrame]:
+    seen = set()
+    for image in _images_as_listed(tiff):
+        if image.offset in seen:  # tifffile follows directories that point back for ever
+            raise SlideOpenError(f"{location}: its TIFF directories go round in a circle. Its header is broken.")
+        seen.add(image.offset)
+        yield image
+
+
+def _images_as_listed(tiff: tifffile.TiffFile) -> Iterator[tifffile.TiffPage | tifffile.TiffFrame]:
     for page in tiff.pages:
         yield page
         if isinstance(page, tifffile.TiffPage) and page.pages is not None:
@@ -80,7 +89,7 @@ def _images(tiff: tifffile.TiffFile) -> Iterator[tifffile.TiffPage | tifffile.Ti
 
 def _check_extents(tiff: tifffile.TiffFile, location: str) -> None:
     size = tiff.filehandle.size
-    for number, image in enumerate(_images(tiff)):
+    for number, image in enumerate(_images(tiff, location)):
         if (page := image.keyframe) is not None and page.is_tiled:
             _check_grid(page, number, location)
         offsets = np.asarray(image.dataoffsets, dtype=np.uint64)
@@ -89,11 +98,13 @@ def _check_extents(tiff: tifffile.TiffFile, location: str) -> None:
             raise SlideOpenError(
                 f"{location}: image {number} lists {len(offsets)} tile offsets but {len(counts)} tile sizes."
             )
-        beyond = np.flatnonzero(offsets + counts > size)
+        # Each apart too: their sum might pass 2**64.
+        beyond = np.flatnonzero((offsets > size) | (counts > size) | (offsets + counts > size))
         if len(beyond):
+            needed = max(int(offsets[tile]) + int(counts[tile]) for tile in beyond)
             raise SlideOpenError(
                 f"{location}: the file is truncated: {len(beyond)} of {len(offsets)} tiles of image {number} end after "
-                f"the file's last byte (it has {size:,} bytes and needs {int((offsets + counts).max()):,}). "
+                f"the file's last byte (it has {size:,} bytes and needs {needed:,}). "
                 f"Copy or download it again."
             )
 
@@ -106,6 +117,8 @@ def _check_grid(page: tifffile.TiffPage, number: int, location: str) -> None:
             f"{location}: the tiles of image {number} are {width} x {height} px; from 1 to {MAX_TILE_PX:,} px are "
             f"read at once. Its header is broken, or convert it to tiles of 512 x 512 px."
         )
+    if 0 in (page.tags.valueof("ImageWidth"), page.tags.valueof("ImageLength")):  # tifffile makes one tile of it
+        raise SlideOpenError(f"{location}: image {number} is 0 px wide or high. Its header is broken.")
     needed = -(-page.imagewidth // width) * -(-page.imagelength // height)
     if needed < 1 or len(page.dataoffsets) < needed:
         raise SlideOpenError(

@@ -20,7 +20,7 @@ from wsigym.errors import BadTileError, SlideOpenError, SlideReadError, Unsuppor
 
 from ..cache import next_token
 from ..cache import tiles as tile_cache
-from ._jpeg import CHECK_SHRINK, Completer, JpegError, JpegKind, checked_tables, decode
+from ._jpeg import CHECK_SHRINK, Completer, JpegError, JpegKind, OtherJpegError, checked_tables, decode
 from ._pixels import background_from, over_background
 from ._tiff import check_tiff, is_tiled_tiff
 
@@ -217,21 +217,29 @@ def _is_unconverted(page: tifffile.TiffPage) -> bool:
 
 
 def _jpeg_check(page: tifffile.TiffPage) -> Callable[[bytes], None] | None:
-    """What raises on a JPEG tile that does not decode to its end, at an eighth; None for pages of other kinds."""
+    """What raises on a JPEG tile that is not of its size or does not decode to its end; None for pages of other kinds.
+
+    tifffile takes pixels of another size as they come, and libjpeg tables of its own for those that are missing.
+    """
     photometric, width, height = tifffile.PHOTOMETRIC(page.photometric), page.tilewidth, page.tilelength
     colour = _JPEG_COLOURS.get((photometric, page.samplesperpixel))
     if page.compression != tifffile.COMPRESSION.JPEG or colour is None or width % CHECK_SHRINK or height % CHECK_SHRINK:
         return None
     try:
         kind = JpegKind(width, height, colour, checked_tables(page.jpegtables))
-    except JpegError:
-        return None
+    except JpegError as error:
+        broken = error
+
+        def refuse(data: bytes) -> None:
+            raise broken
+
+        return refuse
     completer = Completer(kind)
 
     def check(data: bytes) -> None:
         try:
             stream = completer.whole(data)
-        except JpegError:
+        except OtherJpegError:
             return  # progressive, say: tifffile knows more kinds
         decode(stream, kind, CHECK_SHRINK)
 
