@@ -249,7 +249,7 @@ class EvidenceEnv(gym.Env[dict[str, Any], Any]):
                 raise UnknownNameError("reset option", str(name), ("item_id", "rotation"))
         if "item_id" in options:
             item_id = options["item_id"]
-            if item_id not in self._asked:
+            if not isinstance(item_id, str) or item_id not in self._asked:
                 raise UnknownNameError("item", str(item_id), self._item_ids)
         else:
             item_id = self._item_ids[self.np_random.integers(len(self._item_ids))]

@@ -202,6 +202,8 @@ def test_features_come_with_coordinates(env_of: Callable[..., EvidenceEnv], tmp_
 def test_options_of_reset_are_checked(env: EvidenceEnv) -> None:
     with pytest.raises(UnknownNameError, match="'i99'"):
         env.reset(options={"item_id": "i99"})
+    with pytest.raises(UnknownNameError, match="i1"):
+        env.reset(options={"item_id": ["i1"]})
     with pytest.raises(UnknownNameError, match="query_id"):
         env.reset(options={"query_id": "i0"})
     for rotation in (4, -1, 1.5, True):
