@@ -54,6 +54,16 @@ def test_for_machines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert KEY not in done.output
 
 
+def test_the_options_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("E_KEY", KEY)
+    with chat_server(reply) as server:
+        where = ["--base-url", server.url, "--model", "m"]
+        done = check(*where, "--api-key-env", "E_KEY", "--coordinates", "unit")
+    assert done.exit_code == 0, done.output
+    assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"
+    assert "boxes: unit" in done.output
+
+
 def test_an_unreachable_server_is_an_error_of_the_work() -> None:
     done = check("--base-url", "http://127.0.0.1:1/v1", "--model", "m")
     assert isinstance(done.exception, EndpointError)

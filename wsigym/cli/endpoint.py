@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from wsigym.agents.checking import Report
     from wsigym.agents.endpoints import Endpoint
 
-__all__ = ["BaseUrl", "EndpointName", "EndpointsFile", "ModelName", "Settings", "app", "chosen_endpoint"]
+__all__ = [
+    "ApiKeyEnv",
+    "BaseUrl",
+    "Coordinates",
+    "EndpointName",
+    "EndpointsFile",
+    "ModelName",
+    "Settings",
+    "app",
+    "chosen_endpoint",
+]
 
 app = typer.Typer(help="Model endpoints: what a model's server can do.", no_args_is_help=True)
 
@@ -27,6 +37,12 @@ BaseUrl = Annotated[
     str | None, typer.Option("--base-url", metavar="URL", help="A server's address, such as http://localhost:8000/v1.")
 ]
 ModelName = Annotated[str | None, typer.Option("--model", help="With --base-url: the model, as the server names it.")]
+ApiKeyEnv = Annotated[
+    str | None, typer.Option("--api-key-env", metavar="VARIABLE", help="The environment variable that holds the key.")
+]
+Coordinates = Annotated[
+    str | None, typer.Option(help="In which the model gives boxes: level0, unit, permille or view_px.")
+]
 EndpointsFile = Annotated[
     Path | None,
     typer.Option(
@@ -43,12 +59,20 @@ Settings = Annotated[
 
 
 def chosen_endpoint(
-    name: str | None, base_url: str | None, model: str | None, file: Path | None, settings: Sequence[str] | None
+    name: str | None,
+    base_url: str | None,
+    model: str | None,
+    file: Path | None,
+    settings: Sequence[str] | None,
+    **given: str | None,
 ) -> Endpoint:
-    """The endpoint that the options name. Raises `InvalidArgumentError` where they name none, or two."""
+    """The endpoint that the options name; what is `given` wins over `settings`.
+
+    Raises `InvalidArgumentError` where they name none, or two.
+    """
     from wsigym.agents.endpoints import endpoint_at, load_endpoint
 
-    overrides = dict(map(_setting, settings or ()))
+    overrides = dict(map(_setting, settings or ())) | {key: value for key, value in given.items() if value is not None}
     if name is not None and base_url is None and model is None:
         return load_endpoint(name, file=file, overrides=overrides)
     if name is None and base_url is not None and model is not None:
@@ -74,6 +98,8 @@ def check(
     endpoint: EndpointName = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
+    api_key_env: ApiKeyEnv = None,
+    coordinates: Coordinates = None,
     endpoints: EndpointsFile = None,
     settings: Settings = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -86,7 +112,10 @@ def check(
 
     from wsigym.agents.checking import check_endpoint
 
-    report = asyncio.run(check_endpoint(chosen_endpoint(endpoint, base_url, model, endpoints, settings)))
+    chosen = chosen_endpoint(
+        endpoint, base_url, model, endpoints, settings, api_key_env=api_key_env, coordinates=coordinates
+    )
+    report = asyncio.run(check_endpoint(chosen))
     if as_json:
         typer.echo(json.dumps(report.to_json(), indent=2))
     else:

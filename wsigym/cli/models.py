@@ -10,7 +10,7 @@ import typer
 
 from wsigym.errors import InvalidArgumentError
 
-from .endpoint import BaseUrl, EndpointsFile, ModelName, Settings, chosen_endpoint
+from .endpoint import ApiKeyEnv, BaseUrl, Coordinates, EndpointsFile, ModelName, Settings, chosen_endpoint
 
 if TYPE_CHECKING:
     from wsigym.agents.endpoints import Endpoint
@@ -49,12 +49,6 @@ EndpointNames = Annotated[
         help="Whom agents ask: an endpoint of your file, or scripted, which needs no model; A+B share an agent's "
         "roles. May be repeated: every agent then plays with each.",
     ),
-]
-ApiKeyEnv = Annotated[
-    str | None, typer.Option("--api-key-env", metavar="VARIABLE", help="The environment variable that holds the key.")
-]
-Coordinates = Annotated[
-    str | None, typer.Option(help="In which the model gives boxes: level0, unit, permille or view_px.")
 ]
 Concurrency = Annotated[int | None, typer.Option(help="Episodes of agents in flight (default: 4).")]
 MaxCost = Annotated[
