@@ -11,6 +11,8 @@ import tifffile
 
 from wsigym.errors import SlideOpenError, UnsupportedSlideError
 
+from ._ifd import MAX_TAG_BYTES
+
 __all__ = ["MAX_TILE_PX", "check_tiff", "check_tiff_file", "is_tiff", "is_tiled_tiff"]
 
 # tifffile logs what it finds wrong in a file; without a handler Python prints that to stderr, beside our own error.
@@ -89,9 +91,17 @@ def _images_as_listed(tiff: tifffile.TiffFile) -> Iterator[tifffile.TiffPage | t
 
 def _check_extents(tiff: tifffile.TiffFile, location: str) -> None:
     size = tiff.filehandle.size
+    tag_bytes = 0
     for number, image in enumerate(_images(tiff, location)):
         if (page := image.keyframe) is not None and page.is_tiled:
             _check_grid(page, number, location)
+        if isinstance(image, tifffile.TiffPage):
+            tag_bytes += sum(tag.valuebytecount for tag in image.tags)
+        if tag_bytes > max(MAX_TAG_BYTES, size):  # OpenSlide would read them all
+            raise SlideOpenError(
+                f"{location}: its tags claim {tag_bytes:,} bytes or more, and the file has {size:,}. "
+                f"Its header is broken."
+            )
         offsets = np.asarray(image.dataoffsets, dtype=np.uint64)
         counts = np.asarray(image.databytecounts, dtype=np.uint64)
         if len(offsets) != len(counts):
