@@ -141,7 +141,11 @@ class Slide:
         read = backend.read_level if self.on_bad_tile == "raise" else partial(self._read_around_bad_tiles, backend)
         tile_rows = backend.tile_size(level)[1] if self._shrinks else 0  # OpenSlide composes, and is better asked once
         plane = Plane(level_width, level_height, self.background, partial(read, level), self._shrinks, tile_rows)
-        return resample(plane, edges, width, height, nearest=resampling == "nearest")
+        try:
+            return resample(plane, edges, width, height, nearest=resampling == "nearest")
+        except BadTileError:
+            check_unchanged(self.path, self._state)  # or it is another file's tile
+            raise
 
     def read_at(self, box: Box, magnification: float, *, allow_upsampling: bool = False) -> npt.NDArray[np.uint8]:
         """uint8 (height, width, 3): the pixels of `box` at an objective-equivalent `magnification`.
@@ -215,7 +219,9 @@ class Slide:
         return open_files().get(self.backend, self.path, self._state, self._open)
 
     def _open(self, path: str) -> Backend:
-        return backend_class(self.backend)(path)
+        backend = backend_class(self.backend)(path)
+        check_unchanged(path, self._state)  # it might have been replaced since the look before
+        return backend
 
     def _read_around_bad_tiles(
         self, backend: Backend, level: int, x: int, y: int, width: int, height: int, shrink: int
@@ -224,7 +230,7 @@ class Slide:
         try:
             return backend.read_level(level, x, y, width, height, shrink)
         except BadTileError:
-            pass
+            check_unchanged(self.path, self._state)
         pixels = filled(width, height, self.background)
         tile_width, tile_height = (side // shrink for side in backend.tile_size(level))
         for row in range(y // tile_height, -(-(y + height) // tile_height)):

@@ -10,7 +10,7 @@ import pytest
 import tifffile
 from slides_builder import noise, write_abbreviated, write_slide
 
-from wsigym.errors import BadTileError, InvalidArgumentError, SlideOpenError
+from wsigym.errors import BadTileError, InvalidArgumentError, SlideOpenError, SlideReadError
 from wsigym.slides import Box, open_slide
 from wsigym.slides.backends._ifd import OddTiffError, read_directories
 
@@ -152,3 +152,37 @@ def test_a_box_is_a_box(path: Path) -> None:
 def test_a_thumbnail_of_no_number(path: Path) -> None:
     with open_slide(path) as slide, pytest.raises(InvalidArgumentError, match="max_px is nan"):
         slide.thumbnail(float("nan"))  # type: ignore[arg-type]
+
+
+# -- files that change while they are read ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on_bad_tile", ["raise", "background"])
+def test_a_file_replaced_during_a_read_is_no_bad_tile(
+    path: Path, on_bad_tile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_slide(path, on_bad_tile=on_bad_tile) as slide:
+
+        def fail(*_: object) -> None:
+            path.write_bytes(path.read_bytes() + b" ")
+            raise BadTileError("a tile is damaged")
+
+        monkeypatch.setattr(slide._backend(), "read_level", fail)
+        with pytest.raises(SlideReadError, match=r"replaced.*Open it again") as caught:
+            slide.read(slide.box)
+        assert not isinstance(caught.value, BadTileError)
+        assert slide.bad_tiles == 0
+
+
+def test_a_file_replaced_while_it_is_opened_anew_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slide = open_slide(path)
+    slide.close()
+    opened = slide._open
+
+    def open_another(location: str) -> object:
+        write_slide(path, noise(256, 192, 1), downsamples=(1, 4), compression="jpeg")
+        return opened(location)
+
+    monkeypatch.setattr(slide, "_open", open_another)
+    with pytest.raises(SlideReadError, match="replaced"):
+        slide.read(slide.box)
