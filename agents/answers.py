@@ -14,6 +14,10 @@ __all__ = ["Answer", "Reading", "ToolCall", "read_answer", "refused_answer"]
 MOST = 10**9
 """No answer has as many tokens, and no logarithm of a probability is as far from 0: such a number says nothing."""
 
+MOST_CHARACTERS = 200_000
+"""More than any limit on tokens lets a model write. Of a longer text the end is read, where answers stand: it would go
+back to the model in every later request, and take seconds to parse. The log keeps the whole."""
+
 
 @dataclass(frozen=True)
 class ToolCall:
@@ -107,10 +111,11 @@ def _split_thought(content: str) -> tuple[str, str]:
 
 
 def _text(value: Any) -> str:
-    """Text that UTF-8 can hold; of a list of parts, as some servers write content, the text ones joined."""
+    """Text that UTF-8 can hold, its end where it is very long; of a list of parts, as some servers write content, the
+    text ones joined."""
     if isinstance(value, list):
-        return "".join(_text(part.get("text")) for part in value if isinstance(part, dict))
-    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
+        value = "".join(_text(part.get("text")) for part in value if isinstance(part, dict))
+    return value[-MOST_CHARACTERS:].encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
 
 
 def _tool_calls(value: Any) -> tuple[ToolCall, ...]:

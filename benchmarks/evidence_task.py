@@ -36,9 +36,12 @@ from wsigym.errors import CohortError, InvalidArgumentError
 from .evidence_measures import ACCURACY, ACCURACY_BY_ITEM, ByItem, Measure
 from .records import EpisodeRecord, StepRecord
 from .tables import Table
-from .task import Item, Score
+from .task import Item, Score, some_by_lot
 
 __all__ = ["EvidenceTask", "no_details"]
+
+EFFICIENCY_ITEMS = 20
+"""Questions of a task on which EviPathBench measures seconds and USD a question."""
 
 Metric = float | bool | int | str | None
 Details = Callable[[EvidenceItem, EvidenceReference, Any], Mapping[str, Metric]]
@@ -78,7 +81,7 @@ class EvidenceTask:
 
     environment = EVIDENCE
     asks_slides = False
-    subsets: ClassVar[Sequence[str]] = ()
+    subsets: ClassVar[Sequence[str]] = ("efficiency",)
     default_budget = "all"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
@@ -131,7 +134,8 @@ class EvidenceTask:
         return found
 
     def subset(self, name: str, items: Sequence[Item], cohort: Cohort, seed: int) -> list[Item]:
-        raise AssertionError("it has no subsets of its own")
+        assert name == "efficiency"
+        return some_by_lot(items, EFFICIENCY_ITEMS, seed)
 
     def make_env(
         self, cohort: Cohort, split: str | None, budget: str, arguments: Mapping[str, Any]

@@ -19,7 +19,7 @@ from wsigym.errors import InvalidArgumentError, UnknownNameError
 
 from .records import StepRecord
 
-__all__ = ["SUBSET_SEED", "Item", "Score", "Task", "by_lot", "choose_items"]
+__all__ = ["SUBSET_SEED", "Item", "Score", "Task", "by_lot", "choose_items", "some_by_lot"]
 
 SUBSET_SEED = 0
 """Subsets are drawn with this seed, whatever the run's, so that runs with other seeds ask the same items."""
@@ -135,7 +135,13 @@ def choose_items(
         raise InvalidArgumentError(
             f"subset {count}: allowed are 1 to {len(ids)}, the items of split {split or 'any'}, or 'all'."
         )
-    drawn = set(sorted(ids, key=lambda item_id: by_lot(SUBSET_SEED, item_id))[:count])
+    return some_by_lot(items, count, SUBSET_SEED)
+
+
+def some_by_lot(items: Sequence[Item], count: int, seed: int) -> list[Item]:
+    """`count` items by lot in every rotation that is asked, in the order of `items`; all where there are no more."""
+    ids = {item.item_id for item in items}
+    drawn = set(sorted(ids, key=lambda item_id: by_lot(seed, item_id))[:count])
     return [item for item in items if item.item_id in drawn]
 
 

@@ -22,6 +22,13 @@ def call(name: Any, arguments: Any, call_id: Any = "c1") -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
+def test_of_a_text_beyond_any_limit_the_end_is_read() -> None:
+    raw = completion("x" * 10_000_000 + "Answer: B", tool_calls=[call("f", "y" * 10_000_000)])
+    reading = read_answer(raw)
+    assert len(reading.text) == len(reading.tool_calls[0].arguments) == 200_000
+    assert reading.text.endswith("xAnswer: B")
+
+
 def test_an_ordinary_answer() -> None:
     raw = completion("hello", tool_calls=[call("f", '{"x": 1}')], refusal=None)
     raw["choices"][0]["logprobs"] = {

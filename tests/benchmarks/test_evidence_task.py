@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from wsigym.benchmarks.replay import replay
 from wsigym.benchmarks.run_folder import load_run
 from wsigym.benchmarks.runner import RunSummary, run
 from wsigym.benchmarks.tables import TableOptions
+from wsigym.benchmarks.task import choose_items
 from wsigym.cohorts import Cohort
 from wsigym.errors import CohortError, InvalidArgumentError
 from wsigym.scoring.chance import is_at_chance
@@ -109,6 +111,16 @@ def test_a_number_of_items_counts_items_not_rotations(play: Callable[..., RunSum
     assert play("random", task=f"{SUITE}/circular", subset="5").asked == 20
     with pytest.raises(InvalidArgumentError, match="1 to 12"):
         play("random", task=f"{SUITE}/circular", subset="13", out="other")
+
+
+def test_efficiency_is_measured_on_twenty_questions(tasks: dict[str, EvidenceTask], folder: Path) -> None:
+    chosen = choose_items(tasks[f"{SUITE}/circular"], Cohort.load(folder), None, "efficiency")
+    assert len(chosen) == 4 * ITEMS, "all rotations; all items where there are no more than twenty"
+    many = [replace(chosen[0], item_id=f"i{n}", rotation=rotation) for n in range(50) for rotation in (0, 1)]
+    some = tasks[NAME].subset("efficiency", many, Cohort.load(folder), 0)
+    assert len(some) == 40
+    assert len({item.item_id for item in some}) == 20
+    assert some == [item for item in many if item in some], "in the order of the items"
 
 
 def test_random_is_at_chance_over_seeds(play: Callable[..., RunSummary], tmp_path: Path) -> None:
