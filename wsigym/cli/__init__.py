@@ -21,6 +21,7 @@ from wsigym.errors import WsigymError, WsigymWarning
 
 from . import (
     analyse,
+    audit,
     bench,
     cohort,
     demo,
@@ -56,7 +57,7 @@ app.add_typer(judge.app, name="judge")
 app.add_typer(tiles.app, name="tiles")
 for command in (
     demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, replay.replay, table.table,
-    transcripts.transcripts, serve.serve_scripted, review.review, review.export,
+    transcripts.transcripts, serve.serve_scripted, audit.audit, review.review, review.export,
 ):  # fmt: skip
     app.command()(command)
 
