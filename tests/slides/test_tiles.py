@@ -25,6 +25,9 @@ PSNR_WHOLE, PSNR_PARTS = {2: 43.0, 4: 45.0, 8: 50.0}, {2: 38.0, 4: 36.0, 8: 34.0
 """Mean dB on tissue between reads shrunk in the DCT, by a factor, and the exact area mean, at least: where each pixel
 shown covers whole shrunk pixels, and where it covers two or more and parts."""
 
+PSNR_WHOLE_UNEVEN = {2: 43.0, 4: 36.0, 8: 33.0}
+"""The same for whole shrunk pixels where chroma is coarser on one axis only: libjpeg then shrinks it with luma."""
+
 
 def _psnr(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> float:
     error = np.mean((one.astype(float) - other) ** 2)
@@ -107,6 +110,33 @@ def test_shrinking_in_the_decoder_is_near_the_area_mean(tissue: tuple[Slide, npt
                 exact = cv2.resize(level_0[y : y + side, x : x + side], (px, px), interpolation=cv2.INTER_AREA)
                 found.append(_psnr(shown, exact))  # type: ignore[arg-type]
             assert np.mean(found) >= least, (shrink, times, found)
+
+
+@pytest.mark.parametrize("subsampling", [(2, 1), (4, 1)])
+def test_shrinking_uneven_chroma_is_near_the_area_mean(
+    tissue: tuple[Slide, npt.NDArray[np.uint8]], subsampling: tuple[int, int], tmp_path: Path
+) -> None:
+    pixels = tissue[1][:1280, :1280]
+    path = write_slide(
+        tmp_path / "uneven.tif", pixels, downsamples=(1,), tile_px=256, compression="jpeg", subsampling=subsampling
+    )
+    rng = np.random.default_rng(0)
+    with open_slide(path) as slide:
+        assert slide.backend == "tiles"
+        level_0 = slide.read(slide.box)
+        for shrink, (times, least) in itertools.product(
+            (2, 4, 8), ((1, PSNR_WHOLE_UNEVEN), (2, PSNR_PARTS), (2.3, PSNR_PARTS))
+        ):
+            side = round(60 * shrink * times)
+            found = []
+            for _ in range(12):
+                x, y = (int(value) for value in rng.integers(0, 1280 - side, 2))
+                if times == 1:
+                    x, y = x // shrink * shrink, y // shrink * shrink
+                shown = slide.read(Box(x, y, side, side), (60, 60))
+                exact = cv2.resize(level_0[y : y + side, x : x + side], (60, 60), interpolation=cv2.INTER_AREA)
+                found.append(_psnr(shown, exact))  # type: ignore[arg-type]
+            assert np.mean(found) >= least[shrink], (shrink, times, found)
 
 
 def _shrink_used(slide: Slide, box: Box, px: int) -> int:
