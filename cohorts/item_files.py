@@ -124,9 +124,7 @@ def _read(root: Path, suite: str, task: str) -> tuple[list[Asked], list[Fault]]:
     items = read_lines(root, items_file, EvidenceItem, faults)
     references = read_lines(root, references_file, EvidenceReference, faults)
     # An item whose own line is broken excuses its reference, and the other way round.
-    excused = {
-        content.get("item_id") if isinstance(content, dict) else None for content in items.broken + references.broken
-    }
+    meant_items, meant_references = _meant(items.broken), _meant(references.broken)
     vocabulary: Mapping[str, object] = {}
     kinds = {item.answer.kind for _, item in items.valid}
     if "terms" in kinds:
@@ -152,13 +150,13 @@ def _read(root: Path, suite: str, task: str) -> tuple[list[Asked], list[Fault]]:
             faults.append(Fault(references_file, line, "item_id", message))
             continue
         answers[reference.item_id] = (line, reference)
-        if reference.item_id not in line_of and not {reference.item_id, None} & excused:
+        if reference.item_id not in line_of and not {reference.item_id, None} & meant_items:
             message = f"no item {reference.item_id!r} in {items_file}; remove the line or mend the id"
             faults.append(Fault(references_file, line, "item_id", message))
     asked = []
     for line, item in items.valid:
         if item.item_id not in answers:
-            if not {item.item_id, None} & excused:
+            if not {item.item_id, None} & meant_references:
                 faults.append(Fault(items_file, line, "item_id", f"{item.item_id!r} has no line in {references_file}"))
             continue
         answer_line, reference = answers[item.item_id]
@@ -168,6 +166,18 @@ def _read(root: Path, suite: str, task: str) -> tuple[list[Asked], list[Fault]]:
         )
         asked.append(Asked(item, reference, line))
     return asked, faults
+
+
+def _meant(broken: Iterable[object]) -> set[str | None]:
+    """The item ids that broken lines may be of; None is any. A JSON value that is no object is a line of none."""
+    found: set[str | None] = set()
+    for content in broken:
+        if isinstance(content, dict):
+            item_id = content.get("item_id")
+            found.add(item_id if isinstance(item_id, str) else None)
+        elif content is None:
+            found.add(None)
+    return found
 
 
 def load_vocabulary(cohort: Cohort, suite: str) -> Mapping[str, Sequence[str]]:

@@ -65,7 +65,7 @@ def test_built_run_swept_and_shown(cohort: Path, call: Callable[..., str], tmp_p
     built = json.loads(call("items", "build", "evipath/integration", cohort, "--cell", "none", "--json"))
     assert built["items"] == 12
     assert built["dropped"] == {"refine: no field has three other values in the cell": 6}
-    call("cohort", "check", cohort)
+    assert call("cohort", "check", cohort).endswith(" 24 items\n")
     run, swept = tmp_path / "run", tmp_path / "swept"
     call("run", "evipath/interpretation", "--policy", "oracle", "--cohort", cohort, "--out", run)
     call("sweep", "evipath/integration", "--evidence", "all-subsets", "--policy", "random", "--cohort", cohort,

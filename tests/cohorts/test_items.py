@@ -192,6 +192,16 @@ def test_all_faults_are_listed_and_a_broken_line_is_reported_once(tmp_path: Path
     }
 
 
+@pytest.mark.parametrize("line", ["[1]", "3", '"i2"', '{"item_id": [1]}'])
+def test_a_broken_line_hides_no_fault_of_other_lines(tmp_path: Path, line: str) -> None:
+    build_evidence(tmp_path, [item(0), item(1)], [reference(0)])
+    with (tmp_path / ITEMS).open("a") as file:
+        file.write(line + "\n")
+    faults = Cohort.faults_of(tmp_path)
+    assert (ITEMS, 2, "item_id") in {(fault.file, fault.line, fault.field) for fault in faults}
+    assert 3 in {fault.line for fault in faults}
+
+
 def test_terms_need_a_vocabulary(tmp_path: Path) -> None:
     build_evidence(tmp_path, *([each] for each in answer_of_kind("terms", ["gland"])))
     faults = Cohort.faults_of(tmp_path)

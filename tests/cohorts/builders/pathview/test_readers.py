@@ -165,17 +165,24 @@ def test_a_mask_of_another_shape(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("image,label,x1\n", "line 1: has the columns image, label, x1; needed are"),
-        ("image,label,x1,y1,x2,y2\na,T,1,2,3\n", "line 2: has 5 cells"),
-        ("image,label,x1,y1,x2,y2\na,T,1,2,3,4\n\na,T,1,zwei,3,4\n", "line 4: y1 is 'zwei'; a number is needed"),
-        ("", "columns none"),
+        ("image,label,x1\n", ":1: has the columns image, label, x1; needed are"),
+        ("image,label,x1,y1,x2,y2\na,T,1,2,3\n", ":2: has 5 cells"),
+        ("image,label,x1,y1,x2,y2\na,T,1,2,3,4\n\na,T,1,zwei,3,4\n", ":4: y1: is 'zwei'; a number is needed"),
+        ("", ":1: has the columns none"),
     ],
 )
 def test_tables_of_boxes_that_are_none(tmp_path: Path, text: str, words: str) -> None:
     build_sources(tmp_path, source(), {"boxes.csv": text})
-    with pytest.raises(AnnotationError, match=f"pathview/boxes.csv: .*{words}"):
+    with pytest.raises(CohortError, match=f"pathview/boxes.csv{words}"):
         build_pathview(Cohort.load(tmp_path))
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_every_faulty_row_of_every_table_of_boxes_is_listed(tmp_path: Path) -> None:
+    rows = "image,label,x1,y1,x2,y2\na,T,1,2,3\na,T,1,2,3,4\na,T,1,zwei,3,4\n"
+    build_sources(tmp_path, source(annotations="pathview/boxes*.csv"), {"boxes-1.csv": rows, "boxes-2.csv": "image\n"})
+    found = [(fault.file, fault.line) for fault in Cohort.faults_of(tmp_path)]
+    assert found == [("pathview/boxes-1.csv", 2), ("pathview/boxes-1.csv", 4), ("pathview/boxes-2.csv", 1)]
 
 
 @pytest.mark.parametrize(

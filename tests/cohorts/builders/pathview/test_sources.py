@@ -114,7 +114,7 @@ def test_a_check_lists_the_faults_of_every_file(tmp_path: Path) -> None:
     told = [str(fault) for fault in Cohort.faults_of(tmp_path)]
     assert len(told) == 3
     assert told[0].startswith("pathview/images.csv:2: a: ")
-    assert told[1] == "pathview/boxes.csv: line 2: x2 is 'drei'; a number is needed"
+    assert told[1] == "pathview/boxes.csv:2: x2: is 'drei'; a number is needed"
     assert told[2].startswith("pathview/labels.toml: standard: raw label 'X' of source t is")
 
 
