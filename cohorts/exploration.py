@@ -15,7 +15,7 @@ import numpy.typing as npt
 import shapely
 from shapely import MultiPolygon, Polygon
 
-from wsigym.errors import Fault, UnknownNameError
+from wsigym.errors import Fault, InvalidArgumentError, UnknownNameError
 from wsigym.slides import Box
 
 from .cohort import Cohort
@@ -72,8 +72,11 @@ def exploration_references(
     """The reference of every slide of a split, by slide id, in the cohort's order; `target` is a region's class.
 
     In a cohort without any region every slide is negative. Where there are regions and none is of this class, not on
-    any slide of the cohort, every answer would be wrong by a misspelt name: raises `UnknownNameError`.
+    any slide of the cohort, every answer would be wrong by a misspelt name: raises `UnknownNameError`. Raises
+    `InvalidArgumentError` where `target` is no name.
     """
+    if not isinstance(target, str) or not target.strip():
+        raise InvalidArgumentError(f"target is {target!r}; it is the name of a class of regions, such as {TUMOUR!r}.")
     regions = {entry.slide_id: cohort.regions(entry.slide_id) for entry in cohort.slides}
     classes = sorted({region.name or NO_CLASS for found in regions.values() for region in found})
     if classes and target not in classes:

@@ -14,10 +14,10 @@ The overlaps are the hidden answer of an exploration (EviPathBench task 3, mode 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,16 @@ from wsigym.errors import InvalidArgumentError, MissingResolutionError, Upsampli
 from wsigym.slides import Box, Slide
 from wsigym.slides.geometry import UPSAMPLING_TOLERANCE, magnification_from_mpp
 
-__all__ = ["POSITIVE_OVERLAP", "WHOLE_SLIDE", "Tile", "TileGrid", "overlap_shares", "tile_ratios"]
+__all__ = [
+    "POSITIVE_OVERLAP",
+    "WHOLE_SLIDE",
+    "Tile",
+    "TileGrid",
+    "check_tile_px",
+    "is_number",
+    "overlap_shares",
+    "tile_ratios",
+]
 
 POSITIVE_OVERLAP = 0.05
 """A tile is positive when more than this share of it, strictly, lies inside the tumour (the paper's threshold)."""
@@ -56,18 +65,34 @@ def tile_ratios(magnifications: Sequence[float]) -> tuple[int, ...]:
 
     Raises `InvalidArgumentError` where magnifications do not rise by whole factors of 2 or more.
     """
-    if not magnifications or not all(math.isfinite(value) and value > 0 for value in magnifications):
-        raise InvalidArgumentError(f"magnifications are {list(magnifications)}; at least one, each a number above 0.")
+    listed = list(magnifications) if isinstance(magnifications, Iterable) else []
+    if not listed or not all(is_number(value) and math.isfinite(value) and value > 0 for value in listed):
+        raise InvalidArgumentError(
+            f"magnifications are {magnifications!r}; allowed is a sequence of at least one, each a number above 0."
+        )
     ratios = []
-    for low, high in pairwise(magnifications):
+    for low, high in pairwise(listed):
         ratio = round(high / low)
         if ratio < 2 or not math.isclose(high / low, ratio, rel_tol=1e-6):
             raise InvalidArgumentError(
-                f"magnifications are {list(magnifications)}: {high:g} / {low:g} is {high / low:.4g}. Each must be a "
+                f"magnifications are {listed}: {high:g} / {low:g} is {high / low:.4g}. Each must be a "
                 "whole multiple, 2 or more, of the one before, such as (2.5, 10, 40) or (2.5, 10, 20)."
             )
         ratios.append(ratio)
     return tuple(ratios)
+
+
+def check_tile_px(value: object) -> None:
+    """Raises `InvalidArgumentError` for what is no side of a tile in pixels, 16 to 8,192."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not MIN_TILE_PX <= value <= MAX_TILE_PX:
+        raise InvalidArgumentError(
+            f"tile_px is {value!r}; allowed are whole numbers from {MIN_TILE_PX} to {MAX_TILE_PX} pixels."
+        )
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """True for a real number, of numpy too; a bool and text are none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +116,7 @@ class TileGrid:
         and `UpsamplingError` where the last magnification is more than 10 % above the scan's.
         """
         ratios = tile_ratios(magnifications)
-        if not MIN_TILE_PX <= tile_px <= MAX_TILE_PX:
-            raise InvalidArgumentError(f"tile_px is {tile_px}; allowed are {MIN_TILE_PX} to {MAX_TILE_PX} pixels.")
+        check_tile_px(tile_px)
         last = magnifications[-1]
         if slide.mpp is None:
             raise MissingResolutionError(

@@ -68,7 +68,7 @@ from gymnasium import spaces
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.exploration import TUMOUR, exploration_references, faults_of_regions
 from wsigym.cohorts.synthetic import default_cohort
-from wsigym.cohorts.tiles import Tile, TileGrid, tile_ratios
+from wsigym.cohorts.tiles import Tile, TileGrid, check_tile_px, is_number, tile_ratios
 from wsigym.errors import CohortError, EpisodeOverError, InvalidArgumentError, UnknownNameError, WsigymWarning
 from wsigym.scoring.hit_rates import level_counts, slide_rate, unconditional_rate
 from wsigym.slides import Slide, tissue_mask
@@ -76,12 +76,12 @@ from wsigym.slides.geometry import box_to_unit
 
 from .localization import (
     CURRENT,
-    MAX_IMAGE_PX,
     MAX_INVALID_IN_A_ROW,
     MAX_MAGNIFICATION,
     MIN_IMAGE_PX,
     OVERVIEW_CAP,
     VISITED,
+    image_px,
 )
 from .policy import NoAnswerOutcome, Policy
 from .tile_budgets import KEPT_AT_THE_END, TileBudget
@@ -163,28 +163,30 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
             raise UnknownNameError("schedule", schedule, SCHEDULES)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise UnknownNameError("render_mode", render_mode, self.metadata["render_modes"])
+        self._ratios = tile_ratios(magnifications)
         self.magnifications = tuple(float(value) for value in magnifications)
         self.budget = _checked_budget(TileBudget.of(budget), schedule, len(self.magnifications))
-        self._ratios = tile_ratios(self.magnifications)
         if self.magnifications[-1] > MAX_MAGNIFICATION:
             raise InvalidArgumentError(f"magnifications are {list(magnifications)}; allowed are those up to 200.")
-        self.tile_px, self.overview_px = tile_px, overview_px
-        self.view_px = max(tile_px, MIN_IMAGE_PX) if view_px is None else view_px
-        for name, px in (("view_px", self.view_px), ("overview_px", overview_px)):
-            if not MIN_IMAGE_PX <= px <= MAX_IMAGE_PX:
-                raise InvalidArgumentError(f"{name} is {px}; allowed are {MIN_IMAGE_PX} to {MAX_IMAGE_PX} pixels.")
+        check_tile_px(tile_px)
+        self.tile_px, self.overview_px = int(tile_px), image_px("overview_px", overview_px)
+        self.view_px = max(self.tile_px, MIN_IMAGE_PX) if view_px is None else image_px("view_px", view_px)
         largest_page = MAX_FREE_PAGE if schedule == "free" else MAX_PAGE
-        if not 1 <= page_size <= largest_page:
+        if not (is_number(page_size) and 1 <= page_size <= largest_page and page_size == int(page_size)):
             raise InvalidArgumentError(
-                f"page_size is {page_size}; allowed are 1 to {largest_page} in schedule {schedule!r}."
+                f"page_size is {page_size!r}; allowed are whole numbers from 1 to {largest_page} in schedule "
+                f"{schedule!r}."
             )
+        page_size = int(page_size)
+        if not isinstance(skip_empty, bool):
+            raise InvalidArgumentError(f"skip_empty is {skip_empty!r}; allowed are True and False.")
         if isinstance(cohort, Cohort):
             self.cohort = cohort
         else:
             self.cohort = Cohort.load(default_cohort() if cohort is None else cohort)
         self.schedule, self.target, self.page_size, self.skip_empty = schedule, target, page_size, skip_empty
         self.render_mode = render_mode
-        self._shown_px = min(self.view_px, tile_px)
+        self._shown_px = min(self.view_px, self.tile_px)
         self._references = exploration_references(self.cohort, split, target)
         self._prepared: dict[str, tuple[TileTree, tuple[npt.NDArray[np.bool_], ...]]] = {}
         self._over = True
@@ -194,7 +196,7 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
             "tiles": spaces.Box(0, 255, (page_size, self.view_px, self.view_px, 3), np.uint8),
             "tile_mask": spaces.MultiBinary(page_size),
             "tile_boxes": spaces.Box(0, 1, (page_size, 4), np.float32),
-            "overview": spaces.Box(0, 255, (overview_px, overview_px, 3), np.uint8),
+            "overview": spaces.Box(0, 255, (self.overview_px, self.overview_px, 3), np.uint8),
             "magnification": spaces.Box(0, MAX_MAGNIFICATION, (1,), np.float32),
             "progress": spaces.Box(0, 1, (1,), np.float32),
         }
@@ -436,9 +438,10 @@ class ExplorationEnv(gym.Env[dict[str, Any], Any]):
     def _warn_of_few(self, slide: Slide, grid: TileGrid) -> None:
         rows, columns = grid.shape(0)
         if self.schedule == "cascade" and self.budget.keep and rows * columns <= self.budget.keep[0]:
+            found = "1 tile" if rows * columns == 1 else f"{rows * columns} tiles"
             warnings.warn(
-                f"{slide.path}: {rows * columns} tiles at {self.magnifications[0]:g}x, of which {self.budget.keep[0]} "
-                f"may be kept, so that there is nothing to choose; give a tile_px below {self.tile_px}.",
+                f"{slide.path}: {found} at {self.magnifications[0]:g}x, of which {self.budget.keep[0]} may be kept, "
+                f"so that there is nothing to choose; give a tile_px below {self.tile_px}.",
                 WsigymWarning,
                 stacklevel=3,
             )

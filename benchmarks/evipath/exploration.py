@@ -86,7 +86,7 @@ class Exploration:
         for entry in cohort.in_split(split):
             faults += faults_of_regions(cohort, entry.slide_id)
             try:
-                tile_px = settled["tile_px"] or BENCHMARK_TILE_PX
+                tile_px = BENCHMARK_TILE_PX if settled["tile_px"] is None else settled["tile_px"]
                 grid = TileGrid.of(cohort.open(entry.slide_id), settled["magnifications"], tile_px)
             except SlideError as error:
                 faults.append(Fault("cohort.json", None, f"slide {entry.slide_id}", str(error)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,8 +52,11 @@ def test_ratios_of_magnifications() -> None:
     assert tile_ratios((40,)) == ()
 
 
-@pytest.mark.parametrize("wrong", [(2.5, 10, 25), (10, 2.5), (10, 10), (), (0, 10), (2.5, float("nan"))])
-def test_magnifications_that_are_no_whole_multiples_are_refused(wrong: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [(2.5, 10, 25), (10, 2.5), (10, 10), (), (0, 10), (2.5, float("nan")), "abc", 10, (2.5, "10"), (True, 2), None],
+)
+def test_magnifications_that_are_no_whole_multiples_are_refused(wrong: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="magnifications are"):
         tile_ratios(wrong)
 
@@ -104,8 +108,10 @@ def test_scans_below_the_last_magnification_or_of_unknown_scale_are_refused(tmp_
         assert TileGrid.of(slide, (2.5, 10, 20), 64).sides == (512, 128, 64)
         with pytest.raises(UpsamplingError, match=r"\(2.5, 10, 20\)"):
             TileGrid.of(slide, (2.5, 10, 40), 64)
-        with pytest.raises(InvalidArgumentError, match="tile_px is 0"):
-            TileGrid.of(slide, (2.5, 10, 20), 0)
+        wrongs: tuple[Any, ...] = (0, 127.5, "128", True, None, float("nan"))
+        for wrong in wrongs:
+            with pytest.raises(InvalidArgumentError, match=f"tile_px is {wrong!r}; allowed are whole numbers from 16"):
+                TileGrid.of(slide, (2.5, 10, 20), wrong)
     with (
         open_slide(write_slide(tmp_path / "none.tiff", gradient(256, 256), mpp=None)) as slide,
         pytest.raises(MissingResolutionError, match="mpp"),

@@ -351,6 +351,17 @@ def test_arguments_that_are_not_allowed(folder: Path) -> None:
         ({"page_size": 33, "schedule": "free"}, "1 to 32"),
         ({"view_px": 8}, "view_px"),
         ({"tile_px": 100_000, "view_px": 64}, "tile_px"),
+        ({"tile_px": 32.5}, "tile_px is 32.5"),
+        ({"tile_px": "32"}, "tile_px is '32'"),
+        ({"page_size": 2.5}, "page_size is 2.5"),
+        ({"page_size": True}, "page_size is True"),
+        ({"view_px": "64"}, "view_px is '64'"),
+        ({"overview_px": None}, "overview_px is None"),
+        ({"magnifications": "abc"}, "magnifications are 'abc'"),
+        ({"magnifications": 10}, "magnifications are 10"),
+        ({"magnifications": (2.5, 10, "x")}, "magnifications are"),
+        ({"skip_empty": "no"}, "skip_empty is 'no'"),
+        ({"target": 5}, "target is 5"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             make(folder, **arguments).reset()

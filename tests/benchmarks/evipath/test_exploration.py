@@ -304,6 +304,8 @@ def test_run_json_says_how_tiles_were_cut(folder: Path, played: Path, tmp_path: 
     task = Exploration()
     assert task.settled(task.env_arguments, Cohort.load(folder), None)["tile_px"] == 128
     assert task.settled({**task.env_arguments, "tile_px": 64}, Cohort.load(folder), None)["tile_px"] == 64
+    with pytest.raises(InvalidArgumentError, match="tile_px is 0"):
+        task.settled({**task.env_arguments, "tile_px": 0}, Cohort.load(folder), None)
 
 
 def test_budgets_suit_their_policies(folder: Path, tmp_path: Path) -> None:
