@@ -58,6 +58,20 @@ class Calibration:
             )
         return np.interp(scores, *self.curves[key])
 
+    def _check(self) -> None:
+        """Raises `ValueError` or `TypeError` for contents that no calibration has."""
+        if not self.curves or not self.scorer.strip():
+            raise ValueError("it has no scorer or no curves")
+        if not 0 <= self.threshold <= 1:  # written so that NaN is wrong too
+            raise ValueError(f"its threshold is {self.threshold}; it is a probability")
+        for key, (scores, chances) in self.curves.items():
+            x, y = np.asarray(scores), np.asarray(chances)
+            if not (x.shape == y.shape and x.ndim == 1 and len(x) and {x.dtype.kind, y.dtype.kind} <= set("if")):
+                raise ValueError(f"its curve at {key}x is no pair of lists of numbers, as long as each other")
+            rising = (np.diff(x) >= 0).all() and (np.diff(y) >= 0).all()
+            if not (rising and np.isfinite(x).all() and y[0] >= 0 and y[-1] <= 1):
+                raise ValueError(f"its curve at {key}x does not rise from one score and probability to the next")
+
     def save(self, path: Path) -> None:
         content = {"format": FORMAT, **asdict(self), "sha256": None}
         head, colon, file = self.scorer.partition(":")
@@ -76,6 +90,7 @@ class Calibration:
                 raise ValueError(f"its format is not {FORMAT}")
             digest = content.pop("sha256")
             calibration = cls(**content)
+            calibration._check()
             head, colon, file = calibration.scorer.partition(":")
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidArgumentError(
@@ -139,6 +154,11 @@ def calibrate(
                 labels[level].append(bool(positives[level][row, column]))
             if progress:
                 progress(done, len(references))
+    if not any(map(any, labels[:-1])):
+        raise InvalidArgumentError(
+            f"cohort {cohort.name!r}, split {split or 'any'}: no tile above {magnifications[-1]:g}x is positive, "
+            "so that there is nothing to calibrate on."
+        )
     curves: dict[str, tuple[list[float], list[float]]] = {}
     chances: list[float] = []
     for level, magnification in enumerate(magnifications):
@@ -146,9 +166,4 @@ def calibrate(
         curves[f"{magnification:g}"] = fit.X_thresholds_.tolist(), fit.y_thresholds_.tolist()
         if level < len(magnifications) - 1:
             chances += fit.predict(scores[level])[np.array(labels[level], bool)].tolist()
-    if not chances:
-        raise InvalidArgumentError(
-            f"cohort {cohort.name!r}, split {split or 'any'}: no tile above {magnifications[-1]:g}x is positive, "
-            "so that there is nothing to calibrate on."
-        )
     return Calibration(name, curves, float(np.quantile(chances, MISSED)))

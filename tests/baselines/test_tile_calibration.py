@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from slides_builder import write_slide
 from tile_player import Scripted, play
 from tumour_builder import TILE_PX, build_tumour_cohort
 
@@ -98,6 +100,35 @@ def test_a_calibration_that_is_none(tmp_path: Path) -> None:
         (tmp_path / name).write_text(content)
         with pytest.raises(InvalidArgumentError, match="wsigym tiles calibrate"):
             Calibration.load(tmp_path / name)
+    good = {
+        "format": "wsigym-tile-calibration/2",
+        "scorer": "stain-density",
+        "sha256": None,
+        "threshold": 0.5,
+        "curves": {"2.5": [[0.1, 0.9], [0.0, 1.0]]},
+    }
+    changes: tuple[tuple[str, Any], ...] = (
+        ("curves", 5),
+        ("curves", {}),
+        ("curves", {"2.5": "abc"}),
+        ("curves", {"2.5": [[0.1], [0.2, 0.3]]}),
+        ("curves", {"2.5": [[], []]}),
+        ("curves", {"2.5": [[0.9, 0.1], [0.2, 0.3]]}),
+        ("curves", {"2.5": [[0.1, 0.9], [0.3, 0.2]]}),
+        ("curves", {"2.5": [[0.1, 0.9], [0.0, 1.5]]}),
+        ("curves", {"2.5": [[0.1, float("nan")], [0.0, 1.0]]}),
+        ("curves", {"2.5": [["a"], ["b"]]}),
+        ("threshold", "high"),
+        ("threshold", float("nan")),
+        ("threshold", 2),
+        ("scorer", 5),
+    )
+    (tmp_path / "good").write_text(json.dumps(good))
+    assert Calibration.load(tmp_path / "good").threshold == 0.5
+    for key, wrong in changes:
+        (tmp_path / "wrong").write_text(json.dumps({**good, key: wrong}))
+        with pytest.raises(InvalidArgumentError, match="wsigym tiles calibrate"):
+            Calibration.load(tmp_path / "wrong")
     with pytest.raises(InvalidArgumentError, match="asked for 20x"):
         Calibration("s", {"10": ([0.0], [0.0])}, 0.5).probability(np.zeros(1), 20)
 
@@ -106,4 +137,8 @@ def test_nothing_positive_is_nothing_to_calibrate_on(tmp_path: Path, folder: Pat
     build_tumour_cohort(tmp_path, [{"slide_id": "negative", "split": "val"}])
     (tmp_path / "negative.tiff").symlink_to(folder / "negative.tiff")
     with pytest.raises(InvalidArgumentError, match="nothing to calibrate"):
+        calibrate("stain-density", StainDensity(), Cohort.load(tmp_path), tile_px=TILE_PX)
+    build_tumour_cohort(tmp_path, [{"slide_id": "white", "split": "val"}])
+    write_slide(tmp_path / "white.tiff", np.full((512, 512, 3), 255, np.uint8))
+    with pytest.raises(InvalidArgumentError, match="nothing to calibrate"):  # no tile is shown at all
         calibrate("stain-density", StainDensity(), Cohort.load(tmp_path), tile_px=TILE_PX)
