@@ -59,7 +59,7 @@ class TileBudget:
             return cls._keeping(KEEP_PRESETS[text], text)
         kind, equals, numbers = text.partition("=")
         if not equals:
-            raise UnknownNameError("budget", text, KEEP_PRESETS)
+            raise UnknownNameError("budget", text, [*KEEP_PRESETS, "K=6,3,2", "K=all", "tiles=N", "tiles=6,3,2"])
         if numbers == "all" and kind in ("K", "tiles"):
             return cls(text, free=kind == "tiles")
         if kind == "K":

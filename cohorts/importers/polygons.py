@@ -25,9 +25,10 @@ GROUPS = ("positive", "negative")
 def read(file: str, content: bytes) -> list[Drawing]:
     document = read_json(file, content)
     if not isinstance(document, dict) or not document or not set(document) <= set(GROUPS):
-        found = f"keys {', '.join(map(repr, list(document)[:5]))}" if isinstance(document, dict) else _kind(document)
+        keys = ", ".join(map(repr, list(document)[:5])) if isinstance(document, dict) else ""
+        found = f"keys {keys or '(none)'}" if isinstance(document, dict) else _kind(document)
         raise AnnotationError(
-            file, "", f"found {found or 'nothing'}; polygons files are an object of lists 'positive' and 'negative'"
+            file, "", f"found {found}; polygons files are an object of lists 'positive' and 'negative'"
         )
     for group, polygons in document.items():
         if not isinstance(polygons, list):

@@ -223,5 +223,5 @@ def test_what_is_no_budget_is_refused(wrong: object) -> None:
 
 
 def test_a_near_miss_is_offered() -> None:
-    with pytest.raises(UnknownNameError, match="'loose'"):
+    with pytest.raises(UnknownNameError, match=r"'loose'.*K=6,3,2, K=all, tiles=N"):
         TileBudget.of("lose")

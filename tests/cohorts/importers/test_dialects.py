@@ -312,7 +312,7 @@ class TestPolygons:
 
     @pytest.mark.parametrize("text", ["{}", '{"tumor": []}', '{"positive": 3}', "[]"])
     def test_other_objects(self, tmp_path: Path, text: str) -> None:
-        with pytest.raises(AnnotationError):
+        with pytest.raises(AnnotationError, match=r"found (keys \(none\)|keys 'tumor'|a int|a list)"):
             read(tmp_path, text, "polygons")
 
     def test_faulty(self, tmp_path: Path) -> None:
