@@ -127,10 +127,10 @@ def _field(node: Node) -> dict[str, Any]:
 
 
 def _level(paths: Sequence[DiagnosticPath], group: GradingGroup) -> str:
-    """The highest grade that was seen, on the group's scale."""
+    """The highest grade that was seen, on the group's scale: low is its first level and high its last."""
     grades = ("low", "intermediate", "high")
     highest = max(grades.index(path.details.grade or "low") for path in paths)
-    return group.levels[min(highest, len(group.levels) - 1)]
+    return group.levels[highest * (len(group.levels) - 1) // 2]
 
 
 def _statements(case_id: str, organ: str, entity: Entity) -> Iterator[dict[str, Any]]:

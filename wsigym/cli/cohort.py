@@ -29,6 +29,8 @@ def synth(
     jobs: Annotated[int | None, typer.Option(help="Processes (default: the CPUs).")] = None,
 ) -> None:
     """Make a synthetic cohort: H&E-like slides with diagnostic trees and tumour regions."""
+    from wsigym.cohorts.builders import BUILDERS
+    from wsigym.cohorts.files import item_tasks
     from wsigym.cohorts.synthetic import make_synthetic_cohort
 
     try:
@@ -38,6 +40,12 @@ def synth(
         typer.echo(f"stopped; nothing is left in {out}", err=True)
         raise typer.Exit(1) from None
     typer.echo(f"made {made} ({slides} slide{'s' if slides > 1 else ''})")
+    suites = {f"{suite}/{task}" for suite, task in item_tasks(made)}
+    if lacking := [name for name in BUILDERS if name not in suites]:
+        typer.echo(
+            f"{counted(slides, 'slides')} gave no items of {', '.join(lacking)}: too few lesions; six slides or more "
+            "have some of every task (--slides)"
+        )
 
 
 @app.command()
@@ -47,7 +55,8 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print the faults as JSON.")] = False,
 ) -> None:
     """Validate files, slides and boxes; list every fault, not only the first."""
-    from wsigym.cohorts import Cohort
+    from wsigym.cohorts import Cohort, load_items
+    from wsigym.cohorts.files import item_tasks
 
     faults = Cohort.faults_of(cohort, allow_outside=allow_outside)
     if as_json:
@@ -57,8 +66,9 @@ def check(
         typer.echo(f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in {cohort}", err=True)
     else:
         loaded = Cohort.load(cohort, allow_outside=allow_outside)
+        items = sum(len(load_items(loaded, suite, task)) for suite, task in item_tasks(loaded.root))
         typer.echo(
             f"{loaded.name}: {counted(len(loaded.slides), 'slides')}, {counted(len(loaded.nodes), 'nodes')}, "
-            f"{counted(len(loaded.paths), 'paths')}"
+            f"{counted(len(loaded.paths), 'paths')}, {counted(items, 'items')}"
         )
     raise typer.Exit(2 if faults else 0)
