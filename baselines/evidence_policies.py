@@ -13,11 +13,19 @@ from typing import Any
 import numpy as np
 
 from wsigym.cohorts import EvidenceReference
-from wsigym.cohorts.items import letter
+from wsigym.cohorts.items import AnswerFormat, letter
 from wsigym.envs.policy import Info, Observation, SeededPolicy
 from wsigym.errors import InvalidArgumentError
 
-__all__ = ["EvidenceOracle", "Frequent", "RandomAnswer", "TextPrior"]
+__all__ = [
+    "EvidenceOracle",
+    "Frequent",
+    "RandomAnswer",
+    "TextPrior",
+    "frequent_answers",
+    "random_answers",
+    "text_prior_answers",
+]
 
 BOX_GRID = 1000
 
@@ -31,6 +39,21 @@ TRUTH = "true/false"
 def choose(observation: Observation, place: int) -> Any:
     """The action for the option at a place: the place itself where that is an action, else its letter."""
     return place if "option_mask" in observation else letter(place)
+
+
+def random_answers(form: AnswerFormat) -> bool:
+    """Whether `RandomAnswer` has an answer of this form: not of terms, free words or diagnoses."""
+    return form.kind in ("option", "ranking", "boxes", "number") or (form.kind == "json" and TRUTH in form.words)
+
+
+def frequent_answers(form: AnswerFormat) -> bool:
+    """Whether `Frequent` has: the most frequent description says nothing of an image."""
+    return form.kind != "terms"
+
+
+def text_prior_answers(form: AnswerFormat) -> bool:
+    """Whether `TextPrior` has: it chooses among options."""
+    return form.kind == "option"
 
 
 class RandomAnswer(SeededPolicy):

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from wsigym.cohorts.items import AnswerFormat
 from wsigym.envs.policy import Policy
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
 from .density_search import stain_density, tissue_density
-from .evidence_policies import EvidenceOracle, Frequent, RandomAnswer, TextPrior
+from .evidence_policies import (
+    EvidenceOracle,
+    Frequent,
+    RandomAnswer,
+    TextPrior,
+    frequent_answers,
+    random_answers,
+    text_prior_answers,
+)
 from .oracle import Oracle
 from .random_looks import RandomLooks
 from .search_centre import SearchCentre
@@ -23,6 +32,7 @@ __all__ = [
     "LOCALIZATION",
     "POLICIES",
     "PolicyCard",
+    "check_answers",
     "chooses_next",
     "make_policy",
     "make_scorer",
@@ -37,12 +47,14 @@ LEARNED = "tile-scorer"
 class PolicyCard:
     """How to make a policy, and one line on what it does.
 
-    With `argument`, the policy is asked for as NAME:ARGUMENT, and `make` takes what stands after the colon.
+    With `argument`, the policy is asked for as NAME:ARGUMENT, and `make` takes what stands after the colon. `answers`
+    tells of a form of answer to an evidence item whether the policy has one; None: it has one of every form.
     """
 
     make: Callable[..., Policy]
     summary: str
     argument: str | None = None
+    answers: Callable[[AnswerFormat], bool] | None = None
 
     def form(self, name: str) -> str:
         """How the policy called `name` is asked for."""
@@ -124,10 +136,12 @@ POLICIES: Mapping[str, Mapping[str, PolicyCard]] = {
         **SEARCHES,
     },
     EVIDENCE: {
-        "random": PolicyCard(RandomAnswer, "a uniform guess"),
-        "frequent": PolicyCard(Frequent, "the most frequent answer of the train split"),
+        "random": PolicyCard(RandomAnswer, "a uniform guess", answers=random_answers),
+        "frequent": PolicyCard(Frequent, "the most frequent answer of the train split", answers=frequent_answers),
         "text-prior": PolicyCard(
-            TextPrior, "the option nearest to the question's words, or the longest; sees no image"
+            TextPrior,
+            "the option nearest to the question's words, or the longest; sees no image",
+            answers=text_prior_answers,
         ),
         "oracle": PolicyCard(EvidenceOracle, "reads the reference: the upper bound, not a contestant"),
     },
@@ -147,6 +161,23 @@ def make_policy(name: str, environment: str = LOCALIZATION) -> Policy:
     if (card.argument is not None) != bool(argument) or (colon and not argument):
         raise InvalidArgumentError(f"policy {name!r}: it is asked for as {card.form(head)}.")
     return card.make(argument) if argument else card.make()
+
+
+def check_answers(names: Iterable[str], task: str, forms: Iterable[AnswerFormat]) -> None:
+    """Hold policies of evidence by name against the forms of answer that the items of a task ask for.
+
+    Raises `InvalidArgumentError` that names the policies which can, where one has no answer of a form. Names that are
+    no policy's are left to `make_policy`.
+    """
+    cards = POLICIES[EVIDENCE]
+    for form in dict.fromkeys(forms):
+        able = [name for name, card in cards.items() if card.answers is None or card.answers(form)]
+        unable = [name for name in names if name in cards and name not in able]
+        if unable:
+            raise InvalidArgumentError(
+                f"{task} asks for answers of kind {form.kind}, which {' and '.join(unable)} cannot give. "
+                f"Those that can: {', '.join(able)}, and agents."
+            )
 
 
 def chooses_next(name: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 import wsigym
 from wsigym.agents.endpoints import Endpoint
 from wsigym.baselines import make_policy as make_baseline
+from wsigym.baselines.registry import EVIDENCE, check_answers
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.synthetic import default_cohort
 from wsigym.envs.policy import Policy
@@ -104,6 +105,8 @@ def run(
         raise CohortError(faults)
     arguments = the_task.settled(arguments, loaded, split)
     items = choose_items(the_task, loaded, split, subset, arguments)
+    if make_policy is None and the_task.environment == EVIDENCE:
+        check_answers(policies, the_task.name, (item.question.answer for item in items))
     setup = Setup(
         task=the_task,
         cohort=loaded,

@@ -185,3 +185,26 @@ def test_items_are_loaded_once_for_all(folder: Path, tasks: dict[str, EvidenceTa
     cohort = Cohort.load(folder)
     first, second = (tasks[NAME].items(cohort, None) for _ in range(2))
     assert all(one.question is other.question for one, other in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind", "able"),
+    [
+        ("random", "terms", "oracle, and agents"),
+        ("random", "text", "frequent, oracle, and agents"),
+        ("random", "json", "frequent, oracle, and agents"),
+        ("frequent", "terms", "oracle, and agents"),
+        ("text-prior", "number", "random, frequent, oracle, and agents"),
+    ],
+)
+def test_a_policy_without_such_an_answer_is_refused_before_the_run(
+    folder: Path, tasks: dict[str, EvidenceTask], tmp_path: Path, policy: str, kind: str, able: str
+) -> None:
+    answer = {"number": 3, "terms": ["gland"], "text": "glands", "json": {"grade": 3}}[kind]
+    form = {"kind": kind, "words": "Answer."}
+    items = [item(n, images=FILES, answer=form, split="train") for n in range(ITEMS)]
+    build_evidence(folder, items, [reference(n, answer=answer) for n in range(ITEMS)])
+    (folder / "items" / SUITE / "vocabulary.json").write_text('{"gland": []}')
+    with pytest.raises(InvalidArgumentError, match=f"kind {kind}, which {policy} cannot give. .*: {able}"):
+        run(NAME, policies=["oracle", policy], cohort=folder, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
