@@ -8,11 +8,12 @@ It reads what a model would read and nothing else: the conversation that it is s
     "Request: judge"                             a verdict on a look
     "Request: score tile", "score page"          Yes or No, and a score, of tiles
     options "A. ..."                             a letter, by the seed
+    how to answer an item without options        truth values, a diagnosis, a box, a number or terms, by the seed
     any other tool                               a call that its schema allows
     anything else                                a short text; of an image, its colours
 
 It writes what it saw into the reasons of its calls, so that it goes on when old images are no longer sent. Of the
-seed only the letters, and answers without an image to look at, depend.
+seed only the answers to items, and answers without an image to look at, depend.
 """
 
 from __future__ import annotations
@@ -109,6 +110,8 @@ def _in_text(conversation: Conversation, logprobs: bool, seed: int) -> Reply:
     if EXTRACT_ROI in told and FINISH_AND_REPORT in told:
         name, arguments = _search(conversation, (EXTRACT_ROI, FINISH_AND_REPORT))
         return Reply(data={"tool": name, "arguments": arguments})
+    if (answer := _item_answer(conversation, seed)) is not None:
+        return answer
     if options := OPTION.findall(conversation.last_text):
         return Reply(options[_drawn(conversation, seed, len(options))])
     if re.search(r"\bYes or No\b", conversation.last_text, re.IGNORECASE):
@@ -355,6 +358,40 @@ def _yes_or_no(yes: float) -> str:
 def _tile_answer(place: int, url: str, half: float) -> dict[str, Any]:
     yes = _suspicion(url, half)
     return {"tile": place, "answer": _yes_or_no(yes), "score": round(yes, 3)}
+
+
+# Items without options ---------------------------------------------------------------------------------------------
+
+TRUTH = "true/false"
+"""How an item's form of answer writes a truth value that is asked for."""
+
+DIAGNOSES = ("Adenocarcinoma", "Squamous cell carcinoma", "Hyperplasia", "Chronic inflammation")
+TERMS = ("tumour cell", "lymphocyte", "epithelial cell", "stromal cell")
+
+MAX_COUNT = 20
+
+
+def _item_answer(conversation: Conversation, seed: int) -> Reply | None:
+    """An answer of the form that the last paragraph asks for, by lot; None where it asks for none of these."""
+    words = conversation.last_text.rsplit("\n\n", 1)[-1]
+    asked = words.count(TRUTH)
+    if asked and '"answers"' in words:
+        drawn = _drawn(conversation, seed, 2**asked)
+        return Reply(data={"answers": [bool(drawn >> place & 1) for place in range(asked)]})
+    if '"diagnosis"' in words and '"differential"' in words:
+        first = _drawn(conversation, seed, len(DIAGNOSES))
+        named = [DIAGNOSES[(first + place) % len(DIAGNOSES)] for place in range(3)]
+        confidence = _drawn(conversation, seed, 101)
+        return Reply(data={"diagnosis": named[0], "differential": named[1:], "confidence": confidence})
+    if "list of boxes" in words:
+        x, y = divmod(_drawn(conversation, seed, 10_000), 100)
+        return Reply(f"[[{5 * x}, {5 * y}, {5 * x + 500}, {5 * y + 500}]]")
+    if "one whole number" in words:
+        return Reply(str(_drawn(conversation, seed, MAX_COUNT + 1)))
+    if "list of standard terms" in words:
+        first = _drawn(conversation, seed, len(TERMS))
+        return Reply(", ".join((*TERMS, *TERMS)[first : first + 2]))
+    return None
 
 
 # Anything else -----------------------------------------------------------------------------------------------------

@@ -16,10 +16,15 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from wsigym.agents.client import STOP_THINKING
+from wsigym.agents.messages import item_text
 from wsigym.agents.scripted_chat import json_objects
 from wsigym.agents.scripted_model import Reply, next_message
 from wsigym.agents.tools import TOOLS, must_call, tools_as_text
+from wsigym.cohorts.builders.casescope.tasks import DIAGNOSE, JUDGE
+from wsigym.cohorts.builders.pathview.questions import BOXES, COUNT, TERMS
 from wsigym.errors import InvalidArgumentError
+from wsigym.scoring.answers import Vocabulary
+from wsigym.scoring.items import parse_answer
 
 PINK, NUCLEAR = (235, 170, 200), (80, 50, 130)
 SEARCH_BOX = (1000, 2000, 4000, 4000)
@@ -357,3 +362,29 @@ def test_no_facts_whatever_break_it(told: dict[str, Any], arguments: Any, kind: 
     ]
     request = {"messages": messages, **({"tools": list(TOOLS)} if tools else {})}
     assert isinstance(next_message(request), Reply)
+
+
+FORMS = {
+    "json": JUDGE.words,
+    "diagnosis": DIAGNOSE.words,
+    "boxes": BOXES.words,
+    "number": COUNT.words,
+    "terms": TERMS.words,
+}
+VOCABULARY = Vocabulary(["tumour cell", "lymphocyte"], {"epithelial": "epithelial cell", "stromal": "stromal cell"})
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_items_without_options_are_answered_in_their_form(kind: str) -> None:
+    asked = item_text("Judge whether each is true or false:\n1. It is.\nOrgan: colon.", (), FORMS[kind])
+    reference = {"json": {"answers": [True, True, False, False]}}.get(kind, [[0, 0, 9, 9]])
+    vocabulary = VOCABULARY if kind == "terms" else None
+    said = set()
+    for seed in range(30):
+        request = {"messages": [{"role": "user", "content": [image(plain(PINK)), text(asked)]}]}
+        reply = next_message(request, seed)
+        words = reply.text if reply.data is None else json.dumps(reply.data)
+        assert parse_answer(kind, words, reference, vocabulary=vocabulary) is not None, words
+        assert next_message(request, seed) == reply
+        said.add(words)
+    assert len(said) > 1
