@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from cohort_builder import build_cohort, read_lines
+from evidence_builder import SUITE, TASK, build_evidence, item, reference
 from shapely import Polygon
 from tumour_builder import write_regions
 
 from wsigym.agents.endpoints import Endpoint
 from wsigym.agents.scripted_server import ScriptedServer
+from wsigym.benchmarks import suites
+from wsigym.benchmarks.evidence_task import EvidenceTask
 from wsigym.benchmarks.evipath.localization import Localization
 from wsigym.benchmarks.runner import run
 from wsigym.benchmarks.transcripts import export_transcripts
@@ -109,3 +112,38 @@ def test_exploration(cohort: Cohort, tmp_path: Path) -> None:
     found = [leak for _, body in bodies(out, wire) for leak in find_secrets(body, secrets)]
     assert found == []
     assert len(read_lines(out / "requests.jsonl")) > 15
+
+
+def test_items(cohort: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of a reference, an item's ids and groups, or a file's name, whatever the kind of answer."""
+    diagnosis = {"diagnosis": "zq-entity"}
+    answers = {"option": 1, "diagnosis": diagnosis, "json": {"zq-key": "zq-value"}, "number": 7919, "text": "zq-text"}
+    groups = {"patient": "zq-patient", "case": "zq-case", "slide": "zq-slide", "set": "zq-set", "source": "zq-source"}
+    hidden = {"provenance": {"rule": "zq-rule", "count": 7877}, "strata": {"family": "zq-family"}}
+    items, references = [], []
+    for number, (kind, answer) in enumerate(answers.items()):
+        form = {"kind": kind, "words": "Answer."}
+        images = [*item()["images"][:2], {"file": "images/zq-field.png"}]
+        changes = {"item_id": f"zq-{number}", "answer": form, "images": images, "group": groups, "set_id": "zq-set"}
+        items.append(item(number, **changes))
+        accepted = [{"diagnosis": "zq-other"}] if kind == "diagnosis" else []
+        references.append(reference(number, item_id=f"zq-{number}", answer=answer, accepted=accepted, **hidden))
+    build_evidence(cohort.root, items, references)
+    (cohort.root / "images" / "field.png").rename(cohort.root / "images" / "zq-field.png")
+    known = [{"entity": f"zq-{name}", "behaviour": "b", "lineage": "l", "family": "f"} for name in ("entity", "other")]
+    (cohort.root / "references" / SUITE / "ontology.json").write_text(json.dumps(known))
+    name = f"{SUITE}/{TASK}"
+    monkeypatch.setattr(suites, "TASKS", {**suites.TASKS, name: EvidenceTask(name, "a test")})
+
+    wire, out = tmp_path / "wire.jsonl", tmp_path / "run"
+    with ScriptedServer(wire_log=wire) as server:
+        endpoint = Endpoint(name="e", base_url=server.base_url, model="scripted")
+        run(name, policies=["agent:answerer"], endpoints=[endpoint], cohort=cohort.root, out=out)
+    loaded = Cohort.load(cohort.root)
+    # Not the boxes of the tree, some of whose numbers are also sizes in pixels of what is shown.
+    secrets = Secrets(frozenset(texts_of(loaded)), frozenset({7919, 7877}))
+    sent = [body for _, body in bodies(out, wire)]
+    assert [leak for body in sent for leak in find_secrets(body, secrets)] == []
+    assert list(find_secrets([sent, "it is zq-1"], secrets))
+    assert len(sent) == len(answers)
+    assert all("Which of these is seen" in json.dumps(body) for body in sent)
