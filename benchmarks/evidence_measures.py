@@ -42,7 +42,8 @@ __all__ = [
 class Measure:
     """A column: its `key` in JSON and CSV, its `label`, and `of`, the cell of a row's episodes, which all have a score.
 
-    Values are shown times `scale` with `digits` decimals. `split` shows it by the task's `split_by` too.
+    Values are shown times `scale` with `digits` decimals. `split` shows it by the task's `split_by` too. Of one that is
+    `averaged` a note tells the mean over models.
     """
 
     key: str
@@ -51,6 +52,7 @@ class Measure:
     scale: float = 100
     digits: int = 1
     split: bool = False
+    averaged: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from wsigym.envs.item_transforms import Evidence
 from wsigym.errors import InvalidArgumentError
 from wsigym.scoring.intervals import SEED, Estimate, mean_estimate, paired_difference
 
+from .episodes import BLIND_MARK
 from .evidence_measures import ACCURACY, ACCURACY_BY_ITEM, CHANCE, TOP_LETTER, ByItem, Measure
 from .evidence_task import EvidenceTask
 from .records import EpisodeRecord, Outcome
@@ -73,7 +74,7 @@ def main_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Table:
             (Column("items", "items"), Column("episodes", "episodes"), _units_column(records), *endings),
         )
     )
-    notes = [_percent_note(measures), *differing_rows_note(records)]
+    notes = [_percent_note(measures), *_averages(measures, rows), *differing_rows_note(records)]
     lost = sum(record.score is None for record in records)
     if lost:
         notes.append(
@@ -243,6 +244,25 @@ def _units_column(records: Sequence[EpisodeRecord]) -> Column:
 def _percent_note(measures: Sequence[Measure]) -> str:
     named = [measure.label.replace("\n", " ") for measure in measures if measure.scale == 100]
     return f"In per cent: {', '.join(named)}. Items weigh alike."
+
+
+def _averages(measures: Sequence[Measure], rows: Sequence[Mapping[str, Cell]]) -> list[str]:
+    """The mean over models of each measure that is averaged, where several have a value; models are asked at an
+    endpoint, and a control of one is none."""
+    notes = []
+    for measure in measures:
+        of_budget: dict[str, list[float]] = {}
+        for row in rows:
+            value = row[measure.key]
+            is_model = row["endpoint"] is not None and BLIND_MARK not in str(row["policy"])
+            if measure.averaged and is_model and isinstance(value, float):
+                of_budget.setdefault(str(row["budget"]), []).append(value)
+        for budget, values in of_budget.items():
+            if len(values) > 1:
+                label = measure.label.replace("\n", " ")
+                mean = f"{measure.scale * sum(values) / len(values):.{measure.digits}f}"
+                notes.append(f"{label}, the mean over {len(values)} models with a value (evidence {budget}): {mean}.")
+    return notes
 
 
 def _table(

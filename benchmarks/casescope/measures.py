@@ -145,7 +145,7 @@ CLASSES = tuple(
 )
 UNMAPPED = Measure("unmapped", "not in the\nontology", partial(_mean_of_metric, "unmapped"))
 VANILLA = Measure("accuracy", "vanilla", ACCURACY.of, split=True)
-RETENTION = Measure("retention", "circular /\nvanilla", _retention)
+RETENTION = Measure("retention", "circular /\nvanilla", _retention, averaged=True)
 COVERAGE = Measure("coverage", "parsed", _coverage)
 LOOK_ALIKES = Measure("look_alikes", "wrong: a\nlook-alike", _look_alikes)
 LOOK_ALIKES_CHANCE = Measure("look_alikes_chance", "if drawn\nuniformly", _look_alikes_chance)

@@ -142,6 +142,26 @@ def test_fixed_guessers_score_what_they_must(play: Callable[..., Any]) -> None:
     assert shown["content"]["circular_chance"] == pytest.approx(1e-10)
 
 
+def test_retention_is_averaged_over_models_not_over_their_items(play: Callable[..., Any]) -> None:
+    """CaseScope's: per model, then the mean. Models without a ratio, controls and baselines have no part in it."""
+    of_policy = {name: play(A2, name, out=f"mean-{name}") for name in ("oracle", "letter-b", "mute")}
+    asked = [
+        record.model_copy(update={"policy": policy, "endpoint": endpoint})
+        for name, policy, endpoint in (
+            ("oracle", "agent:answerer", "one"),
+            ("letter-b", "agent:answerer", "two"),
+            ("mute", "agent:answerer", "three"),
+            ("oracle", "agent:answerer+blind-images", "one"),
+        )
+        for record in of_policy[name]
+    ]
+    (full,) = table(A2, [*asked, *of_policy["oracle"]])
+    told = [note for note in full.notes if "mean over" in note and "models" in note]
+    assert told == ["circular / vanilla, the mean over 2 models with a value (evidence all): 50.0."]
+    (alone,) = table(A2, of_policy["oracle"])
+    assert not any("models" in note for note in alone.notes)
+
+
 def test_look_alikes_among_wrong_answers(play: Callable[..., Any]) -> None:
     records = play(A2, "twin", "letter-b", "oracle")
     shown = rows(table(A2, records))
