@@ -1,7 +1,7 @@
 """What is kept of an episode: one line of `episodes.jsonl`.
 
 A record holds all that tables need, so that a table never opens a slide, and every action, so that a replay gives
-the same score. It never holds the reference.
+the same score. It never holds the reference; its scores and metrics tell answers of items all the same.
 """
 
 from __future__ import annotations
