@@ -188,6 +188,11 @@ def same_image(suite: Suite) -> None:
     suite.items[other]["images"] = [{"file": f"images/{path.name}"}]
 
 
+def one_image_in_two_splits(suite: Suite) -> None:
+    first, other = suite.of_split("train")[0], suite.of_split("test")[0]
+    suite.items[other]["images"] = suite.items[first]["images"]
+
+
 def file_name(suite: Suite) -> None:
     answer = suite.items[7]["options"][suite.key(7)]
     name = f"images/{answer.replace(' ', '_')}-7.png"
@@ -249,6 +254,7 @@ LEAKS: Leaks = {
     group_in_two_splits: ("groups in two splits",),
     same_text: ("same items", "same images"),
     same_image: ("same images",),
+    one_image_in_two_splits: ("same images",),
     file_name: (HIDDEN,),
     png_text: (HIDDEN,),
     exif: (HIDDEN,),

@@ -22,7 +22,7 @@ def texts_in(image: Image.Image) -> dict[str, str]:
 
 
 def _entries(image: Image.Image) -> Iterator[tuple[str, str]]:
-    for name, value in {**image.info, **getattr(image, "text", {})}.items():
+    for name, value in image.info.items():
         if name not in NO_TEXT:
             yield str(name), _text(value)
     exif = image.getexif()
