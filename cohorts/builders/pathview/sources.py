@@ -142,7 +142,7 @@ def load_pictures(cohort: Cohort, source: Source) -> list[Picture]:
     """The pictures of a source. Image files are opened for their size. Raises `CohortError` with every fault."""
     faults: list[Fault] = []
     pictures: list[Picture] = []
-    for where, row in _rows(cohort, source):
+    for where, row in _rows(cohort, source, faults):
         try:
             pictures.append(_picture(cohort, source, where, row))
         except (ValidationError, InvalidArgumentError, SlideError, UnknownNameError, *NOT_AN_IMAGE) as error:
@@ -161,21 +161,22 @@ def load_pictures(cohort: Cohort, source: Source) -> list[Picture]:
     return pictures
 
 
-def _rows(cohort: Cohort, source: Source) -> Iterator[tuple[str, dict[str, str]]]:
-    """(where, row) of each image: of the table, of the files of a pattern, or of the cohort's slides."""
+def _rows(cohort: Cohort, source: Source, faults: list[Fault]) -> Iterator[tuple[str, dict[str, str]]]:
+    """(where, row) of each image: of the table, of the files of a pattern, or of the cohort's slides. What is wrong
+    with a table goes to `faults`."""
     if source.images is None:
         for entry in cohort.slides:
             yield f"slide {entry.slide_id}", {"image": entry.slide_id, "slide_id": entry.slide_id}
     elif source.images.endswith(".csv"):
         for path in source.files(cohort.root, source.images, "images"):
-            yield from _table(cohort.root, path.relative_to(cohort.root).as_posix())
+            yield from _table(cohort.root, path.relative_to(cohort.root).as_posix(), faults)
     else:
         for path in source.files(cohort.root, source.images, "images"):
             name = path.relative_to(cohort.root).as_posix()
             yield name, {"image": path.stem, "file": name}
 
 
-def _table(root: Path, name: str) -> Iterator[tuple[str, dict[str, str]]]:
+def _table(root: Path, name: str, faults: list[Fault]) -> Iterator[tuple[str, dict[str, str]]]:
     try:
         with (root / name).open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -183,16 +184,18 @@ def _table(root: Path, name: str) -> Iterator[tuple[str, dict[str, str]]]:
             if "image" not in (reader.fieldnames or ()) or unknown:
                 found = ", ".join(reader.fieldnames or ()) or "none"
                 message = f"has the columns {found}; 'image' is needed, allowed are {', '.join(COLUMNS)}"
-                raise CohortError([Fault(name, 1, "", message)])
+                faults.append(Fault(name, 1, "", message))
+                return
             for row in reader:
                 if None in row or None in row.values():
                     message = f"has another number of cells than the {len(reader.fieldnames or ())} columns"
-                    raise CohortError([Fault(name, reader.line_num, "", message)])
+                    faults.append(Fault(name, reader.line_num, "", message))
+                    continue
                 yield f"{name}:{reader.line_num}", {key: cell.strip() for key, cell in row.items() if cell.strip()}
     except OSError as error:
-        raise CohortError([Fault(name, None, "", f"cannot be read: {error.strerror or error}")]) from None
+        faults.append(Fault(name, None, "", f"cannot be read: {error.strerror or error}"))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise CohortError([Fault(name, None, "", f"not a table in UTF-8: {error}")]) from None
+        faults.append(Fault(name, None, "", f"not a table in UTF-8: {error}"))
 
 
 def _picture(cohort: Cohort, source: Source, where: str, row: Mapping[str, str]) -> Picture:

@@ -103,6 +103,13 @@ def test_faults_of_tables_of_images(tmp_path: Path, table: str, words: str) -> N
         build_pathview(Cohort.load(tmp_path))
 
 
+def test_every_faulty_row_of_a_table_of_images_is_listed(tmp_path: Path) -> None:
+    table = "image,file\na\na,pathview/a.png\nb,c,d\ne,pathview/none.png\n"
+    build_sources(tmp_path, source(images="pathview/images.csv"), {"images.csv": table, "boxes.csv": boxes()})
+    found = [fault.line for fault in Cohort.faults_of(tmp_path) if fault.file == "pathview/images.csv"]
+    assert sorted(found, key=lambda line: line or 0) == [2, 4, 5]
+
+
 def test_a_check_lists_the_faults_of_every_file(tmp_path: Path) -> None:
     text = source("s", images="pathview/images.csv") + source("t", annotations="pathview/more.csv")
     files = {
