@@ -1,4 +1,5 @@
-"""`wsigym bench env`: steps of Localization-v0, alone and in vectors, and what of a step is not reading pixels."""
+"""`wsigym bench env`: steps of Localization-v0, alone and in vectors, and what of a step is not reading pixels; and
+what `speed_vectors` measures."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,6 +20,8 @@ from wsigym.cohorts import Cohort
 from wsigym.cohorts.synthetic import default_cohort
 from wsigym.envs.localization import EXTRACT_ROI, FINISH_AND_REPORT, LocalizationEnv
 from wsigym.slides import Box, Slide, cache_info
+
+from .speed_vectors import VectorRow, VectorSizes, bench_vectors
 
 __all__ = ["EnvReport", "EnvRow", "EnvSizes", "bench_env"]
 
@@ -35,10 +38,11 @@ class EnvSizes:
 
     views_px: tuple[int, ...] = (96, 224, 1024)
     steps: int = 800
+    vectors: VectorSizes = field(default_factory=VectorSizes)
 
     @classmethod
     def quick(cls) -> EnvSizes:
-        return cls((96,), 32)
+        return cls((96,), 32, VectorSizes.quick())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class EnvRow:
 class EnvReport:
     rows: tuple[EnvRow, ...]
     second_env_mib: float
+    vectors: tuple[VectorRow, ...]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -65,11 +70,17 @@ def bench_env(sizes: EnvSizes, progress: Callable[[int, int], None] | None = Non
     """Measure on the synthetic cohort of the user's cache, which is made where it is not there yet."""
     cohort = default_cohort()
     rows = []
+    asked = len(sizes.views_px) + sizes.vectors.rounds + 1
     for number, view_px in enumerate(sizes.views_px):
         rows.append(_bench_view(cohort, view_px, sizes.steps))
         if progress is not None:
-            progress(number + 1, len(sizes.views_px))
-    return EnvReport(tuple(rows), second_env_mib(cohort))
+            progress(number + 1, asked)
+
+    def round_done(done: int, _: int) -> None:
+        if progress is not None:
+            progress(len(rows) + done, asked)
+
+    return EnvReport(tuple(rows), second_env_mib(cohort), bench_vectors(sizes.vectors, round_done))
 
 
 def _bench_view(cohort: Path, view_px: int, steps: int) -> EnvRow:

@@ -20,6 +20,7 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
 from wsigym.errors import InvalidArgumentError
+from wsigym.slides import Box
 
 from .localization import LocalizationEnv, image_px
 from .views import Image
@@ -53,17 +54,17 @@ class ConcentricViews(gym.Wrapper[dict[str, Any], Any, dict[str, Any], Any], Rec
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
-        self._look(info)
+        self._look(None)
         return self._with_views(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        if info["rois_left"] != self._rois_left:
-            self._look(info)
+        if info["roi"] is not None and (centre := Box.of(info["roi"]).centre) != self._centre:
+            self._look(centre)
         return self._with_views(observation), reward, terminated, truncated, info
 
-    def _look(self, info: dict[str, Any]) -> None:
-        self._rois_left: int = info["rois_left"]
+    def _look(self, centre: tuple[float, float] | None) -> None:
+        self._centre = centre
         self._views: dict[str, Image] = {
             name: self._base.surroundings(share, self._px) for name, share in SHARES.items()
         }

@@ -14,6 +14,7 @@ from wsigym.benchmarks.speed_env import EnvSizes, bench_env, second_env_mib
 from wsigym.benchmarks.speed_reader import ReaderSizes, bench_reader, navigation
 from wsigym.benchmarks.speed_slides import SpeedSlide, speed_slide
 from wsigym.benchmarks.speed_timing import interleaved, ratio
+from wsigym.benchmarks.speed_vectors import DeepZoomEnv
 from wsigym.slides import Box, cache_info, open_slide
 
 
@@ -84,7 +85,37 @@ def test_environments_are_measured() -> None:
     assert set(row.steps) == {"single", "sync 4", "sync 16", "async 4", "async 16"}
     assert all(rate > 0 for rate in (row.reads, *row.steps.values()))
     assert row.own_ms > 0
+    assert [vector.name for vector in report.vectors] == [
+        "asynchronous",
+        "one process",
+        "synchronous",
+        "HistoGym's reading",
+    ]
+    assert all(vector.frames > 0 and vector.frames_a_core > 0 for vector in report.vectors)
+    assert report.vectors[1].ours == (1, 1, 1)
     json.dumps(report.to_json())
+
+
+def test_the_yardstick_moves_and_reads_tiles_as_they_lie(folder: Path) -> None:
+    path = speed_slide(SpeedSlide(2048, (1, 4, 16), 256), folder)
+    env = DeepZoomEnv(path, 64, np.random.default_rng(0))
+    env.place = (11, 3, 2)  # level 11 of a DeepZoom pyramid of 2,048 px is the slide itself
+    shown = env.step(3)
+    assert env.place == (11, 4, 2)
+    assert shown.shape == (3, 64, 64)
+    with open_slide(path) as slide:
+        there = slide.read(Box(4 * 64, 2 * 64, 64, 64)).transpose(2, 0, 1).astype(int)
+        elsewhere = slide.read(Box(3 * 64, 2 * 64, 64, 64)).transpose(2, 0, 1).astype(int)
+    assert np.abs(shown - there).mean() * 2 < np.abs(shown - elsewhere).mean()
+    env.step(4)  # there is nothing finer
+    assert env.place == (11, 4, 2)
+    env.step(5)
+    assert env.place == (10, 2, 1)
+    env.step(4)
+    assert env.place == (11, 5, 3)
+    for _ in range(40):
+        env.step(1)
+    assert env.place == (11, 5, 31)
 
 
 def test_a_second_environment_takes_little_memory(tiny_cohort: Path) -> None:

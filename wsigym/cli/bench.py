@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,7 +59,7 @@ def reader(folder: Folder = None, quick: Quick = False, as_json: AsJson = False)
 
 @app.command()
 def env(quick: Quick = False, as_json: AsJson = False) -> None:
-    """Steps of Localization-v0 with a random policy: single, in vectors of 4 and 16, and what is not reading."""
+    """Steps of Localization-v0 with a random policy, alone and in vectors; many episodes of pan and zoom at once."""
     from wsigym.benchmarks.speed_env import EnvSizes, bench_env
 
     with progress_of("settings") as progress:
@@ -87,6 +88,21 @@ def env(quick: Quick = False, as_json: AsJson = False) -> None:
                 f"{row.own_median_ms:.3f}",
             ]
             for row in measured.rows
+        ],
+    )
+    _print(
+        "LocalizationPanZoom-v0 with three views of 96 px, 16 environments at once",
+        ("how", "frames a second", "ours / these", "frames a core", "ours / these", "MiB"),
+        [
+            [
+                row.name,
+                f"{row.frames:,.0f}",
+                str(row.ours),
+                f"{row.frames_a_core:,.0f}",
+                str(row.ours_a_core),
+                "" if math.isnan(row.mib) else f"{row.mib:,.0f}",
+            ]
+            for row in measured.vectors
         ],
     )
     typer.echo(f"a second environment on an open slide takes {measured.second_env_mib:.2f} MiB beside the tile cache")
