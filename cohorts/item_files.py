@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError, UnknownNameError
@@ -65,6 +65,9 @@ _T = TypeVar("_T")
 
 NOT_AN_IMAGE = (OSError, ValueError, SyntaxError, KeyError, IndexError, TypeError, Image.DecompressionBombError)
 """What Pillow raises on files that are none, or broken."""
+
+EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
+"""Pillow's modes that turn into RGB without a change of scale; 16-bit grey would be cut off at 255."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +192,17 @@ def load_vocabulary(cohort: Cohort, suite: str) -> Mapping[str, Sequence[str]]:
 
 
 def _vocabulary(root: Path, suite: str) -> tuple[Mapping[str, Sequence[str]], list[Fault]]:
-    return _of_suite(root, f"{ITEMS}/{suite}/{VOCABULARY}", TypeAdapter(dict[Name, tuple[Name, ...]]), {})
+    file = f"{ITEMS}/{suite}/{VOCABULARY}"
+    terms: TypeAdapter[dict[str, tuple[str, ...]]] = TypeAdapter(dict[Name, tuple[Name, ...]])
+    vocabulary, faults = _of_suite(root, file, terms, {})
+    means = {term.casefold(): term for term in vocabulary}
+    for term, aliases in vocabulary.items():
+        for place, alias in enumerate(aliases):
+            other = means.setdefault(alias.casefold(), term)
+            if other != term:
+                message = f"{alias!r} means {other!r} already; a spelling means one term"
+                faults.append(Fault(file, None, f"{term}.{place}", message))
+    return vocabulary, faults
 
 
 def load_entities(cohort: Cohort, suite: str) -> Sequence[KnownEntity]:
@@ -244,14 +257,8 @@ def image_faults(cohort: Cohort, asked: Iterable[Asked], *, decode: bool = False
 
 def _image_fault(cohort: Cohort, spec: ImageSpec, decode: bool) -> str:
     if spec.file is not None:
-        try:
-            with Image.open(cohort.root / spec.file) as image:
-                if decode:
-                    image.load()
-        except NOT_AN_IMAGE as error:
-            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            return f"{spec.file!r} cannot be read as an image ({said}); a PNG or JPEG file is needed"
-        return ""
+        said = _not_an_image(cohort.root / spec.file, decode)
+        return f"{spec.file!r} cannot be read as an image ({said}); a PNG or JPEG file is needed" if said else ""
     assert spec.slide_id is not None
     assert spec.box is not None
     assert spec.magnification is not None
@@ -265,6 +272,23 @@ def _image_fault(cohort: Cohort, spec: ImageSpec, decode: bool) -> str:
         return f"slide {spec.slide_id!r} tells no microns per pixel; give its mpp in cohort.json"
     if spec.magnification > slide.magnification * UPSAMPLING_TOLERANCE:
         return f"{spec.magnification:g}x is beyond the scan of slide {spec.slide_id!r}, {slide.magnification:.4g}x"
+    return ""
+
+
+def _not_an_image(path: Path, decode: bool) -> str:
+    """Why a file cannot be shown as an image, "" where it can."""
+    if path.is_fifo() or path.is_char_device():  # reading one may wait for ever
+        return "not a regular file"
+    try:
+        with Image.open(path) as image:
+            if image.mode not in EIGHT_BIT:
+                return f"its pixels are {image.mode}, which is not 8 bits a channel"
+            if decode:
+                image.load()
+    except UnidentifiedImageError:
+        return "of no known format"
+    except NOT_AN_IMAGE as error:
+        return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return ""
 
 

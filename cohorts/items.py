@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import unicodedata
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
 
@@ -47,10 +48,19 @@ def _inside(value: str) -> str:
     return value
 
 
+def _as_read(text: str) -> str:
+    """A text without what readers don't tell apart: case, runs of spaces, Unicode's other spellings, unseen characters.
+
+    Signs stay, as "HER2 +" is not "HER2 -".
+    """
+    shown = "".join(letter for letter in unicodedata.normalize("NFKC", text) if unicodedata.category(letter) != "Cf")
+    return " ".join(shown.casefold().split())
+
+
 def _no_two_alike(options: tuple[str, ...]) -> tuple[str, ...]:
     seen: dict[str, int] = {}
     for place, option in enumerate(options):
-        earlier = seen.setdefault(" ".join(option.casefold().split()), place)
+        earlier = seen.setdefault(_as_read(option), place)
         if earlier != place:
             raise ValueError(f"{letter(earlier)} and {letter(place)} are the same, {option!r}")
     return options

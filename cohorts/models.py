@@ -6,6 +6,7 @@ the file and the line. Nodes and paths are annotations: they are hidden from eve
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
@@ -44,7 +45,8 @@ def _parse_box(value: Any) -> Any:
 
 
 def _visible(value: str) -> str:
-    if not value.strip():
+    # Separators (Z) and characters without a shape of their own (C), such as the zero-width space.
+    if all(unicodedata.category(character)[0] in "CZ" for character in value):
         raise ValueError("text with at least one visible character is needed")
     return value
 

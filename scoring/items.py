@@ -74,6 +74,8 @@ def score_item(
         return ItemScore(0.0, None, f"no {kind} in the answer", "refused" if refused else "unparsed")
     value = max(score_parsed(kind, parsed, right) for right in (reference, *accepted))
     value = max([value, *(score_parsed(kind, parsed, right) / 2 for right in half)])
+    if kind == "text" and not value and is_refusal(answer):  # any words are a text
+        return ItemScore(0.0, None, "no text in the answer", "refused")
     return ItemScore(value, parsed, f"{_SAYS[kind]}: {value:.3g}", "scored")
 
 

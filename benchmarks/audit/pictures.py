@@ -121,6 +121,8 @@ def _read_part(cohort: Cohort, spec: Key) -> Read | str:
 
 
 def _read_file(path: Path) -> Read | str:
+    if not path.is_file():
+        return "is no file"
     try:
         with Image.open(path) as image:
             image.draft("L", (MAX_SIDE_PX, MAX_SIDE_PX))

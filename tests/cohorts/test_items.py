@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,7 @@ import numpy as np
 import pytest
 from cohort_builder import build_cohort
 from evidence_builder import SUITE, TASK, build_evidence, item, reference
+from PIL import Image
 from pydantic import ValidationError
 
 from wsigym.cohorts import Cohort
@@ -67,6 +71,10 @@ FAULTY: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         f"{ITEMS}:1: options:",
         "A and C are the same",
     ),
+    "options that read alike": ({"options": ["e\u0301lan", "\u00e9lan\u200b"]}, {}, f"{ITEMS}:1: options", "the same"),
+    "unseen option": ({"options": ["sheets", "\u200b\u00a0"]}, {}, f"{ITEMS}:1: options.1", "visible character"),
+    "unseen group": ({"group": {"patient": "\u2060"}}, {}, f"{ITEMS}:1: group.patient", "visible character"),
+    "folder as image": ({"images": [{"file": "images"}]}, {}, f"{ITEMS}:1: images.0.file", "Is a directory"),
     "empty group": ({"group": {}}, {}, f"{ITEMS}:1: group:", "is empty"),
     "unknown group": ({"group": {"hospital": "x"}}, {}, f"{ITEMS}:1: group.hospital", "'patient'"),
     "one option": ({"options": ["sheets"]}, {}, f"{ITEMS}:1: options:", "at least two options"),
@@ -206,6 +214,46 @@ def test_terms_need_a_vocabulary(tmp_path: Path) -> None:
     build_evidence(tmp_path, *([each] for each in answer_of_kind("terms", ["gland"])))
     faults = Cohort.faults_of(tmp_path)
     assert [fault.file for fault in faults] == [f"items/{SUITE}/vocabulary.json", REFERENCES]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"gland": ["tubule"], "nerve": ["Tubule"]}, "nerve.0: 'Tubule' means 'gland' already"),
+        ({"gland": ["nerve"], "nerve": []}, "gland.0: 'nerve' means 'nerve' already"),
+    ],
+)
+def test_a_spelling_means_one_term(tmp_path: Path, content: dict[str, list[str]], said: str) -> None:
+    build_evidence(tmp_path, *([each] for each in answer_of_kind("terms", ["gland"])))
+    (tmp_path / "items" / SUITE / "vocabulary.json").write_text(json.dumps(content))
+    (fault,) = Cohort.faults_of(tmp_path)
+    assert said in str(fault)
+
+
+def wide_grey(path: Path) -> None:
+    Image.fromarray(np.zeros((9, 9), np.uint16)).save(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: path.write_bytes(b""), "of no known format"),
+        (lambda path: path.write_bytes(b"<html>404</html>"), "of no known format"),
+        (os.mkfifo, "not a regular file"),
+        (lambda path: path.symlink_to(path), "symbolic links"),
+        (wide_grey, "which is not 8 bits a channel"),
+    ],
+    ids=["empty", "html", "pipe", "loop", "16 bits"],
+)
+def test_what_cannot_be_shown_as_an_image(tmp_path: Path, make: Callable[[Path], object], said: str) -> None:
+    build_evidence(tmp_path, [item()], [reference()])
+    path = tmp_path / "images" / "field.png"
+    path.unlink()
+    make(path)
+    (fault,) = Cohort.faults_of(tmp_path)
+    assert (fault.line, fault.field) == (1, "images.2.file")
+    assert said in fault.message
+    assert str(tmp_path) not in fault.message
 
 
 def test_an_image_cut_short_is_found_by_decoding(tmp_path: Path) -> None:

@@ -75,6 +75,13 @@ def test_refusals_are_not_merely_unparsed(kind: str) -> None:
     assert score(kind, "Nothing to say.", reference).outcome == "unparsed"
 
 
+def test_a_refusal_as_text_is_one_unless_it_is_the_answer() -> None:
+    reply = "I'm sorry, I can't help with that."
+    assert score_item("text", reply, "sheets").outcome == "refused"
+    assert score_item("text", reply, reply).value == 1
+    assert score_item("text", "cords", "sheets").outcome == "scored"
+
+
 def test_words_for_insufficient_evidence_are_the_option_that_says_so() -> None:
     assert score("option", "It cannot be determined from this view.", 2).value == 1
     assert score_item("option", "It cannot be determined.", 0, options=("Benign", "Malignant")).outcome == "refused"
