@@ -104,6 +104,8 @@ def test_the_environment_below_reads_nothing_that_is_not_observed(
     assert not reads
     env.step(extract_roi((0.4, 0.4, 0.2, 0.2)))
     assert len(reads) == len(SHARES)
+    env.step(extract_roi((0.4, 0.4, 0.2, 0.2)))  # the same centre shows the same
+    assert len(reads) == len(SHARES)
 
 
 def test_what_it_does_not_take(cohort: Cohort) -> None:

@@ -124,7 +124,7 @@ def test_a_narrow_search_box_never_rounds_to_nothing(cohort: Cohort) -> None:
     env = make(cohort, budget=20)
     base = env.unwrapped
     assert isinstance(base, LocalizationEnv)
-    (query, reference) = base._queries[base.query_ids[0]]
+    (query, reference) = next(each for each in base._queries.values() if each[0].magnification == 40)
     object.__setattr__(query, "search_box", Box(10, 10, 2000, 3))
     base._queries = {query.query_id: (query, reference)}
     _, info = env.reset(options={"query_id": query.query_id})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -103,9 +104,9 @@ class Counter(gym.Env[Any, Any]):
         return 0, {}
 
     def step(self, action: int) -> Any:
-        self.meet()
         if action == 1:
             raise ZeroDivisionError("an environment's own error")
+        self.meet()
         self.steps += 1
         return self.steps, 0.0, False, False, {}
 
@@ -120,7 +121,7 @@ def test_environments_run_at_the_same_time() -> None:
 
 @pytest.mark.parametrize("number", range(4))
 def test_an_environments_error_is_raised_when_all_others_are_done(number: int) -> None:
-    vector = ThreadedVectorEnv([Counter] * 4, threads=4)
+    vector = ThreadedVectorEnv([lambda: Counter(lambda: time.sleep(0.05))] * 4, threads=4)
     vector.reset()
     actions = np.zeros(4, int)
     actions[number] = 1
