@@ -63,8 +63,10 @@ def request(**fields: Any) -> RequestRecord:
 
 
 def agent_record(score: float | None, *requests: RequestRecord, **fields: Any) -> EpisodeRecord:
-    """An episode of `agent:localizer` with these requests. `places`, by default all local, and the tissue `shares` shown
-    are by endpoint."""
+    """An episode of `agent:localizer` with these requests.
+
+    `places`, by default all local, and the tissue `shares` shown are by endpoint.
+    """
     names = dict.fromkeys(each.endpoint for each in requests)
     places = fields.pop("places", dict.fromkeys(names, "local"))
     shares = fields.pop("shares", {name: {"2.5": 0.5} for name in names})
