@@ -75,6 +75,7 @@ def outcomes(
             cohort=cohorts[task],
             budgets=["K=1,1,1" if task == "exploration" else "2"],
             env_arguments=arguments,
+            concurrency=1,  # so that every nth request is the same one in each run
             out=out,
         )
     records = load_run(out).records
