@@ -22,6 +22,10 @@ SPLITS = ("train", "val", "test")
 
 MIN_MPP, MAX_MPP = PLAUSIBLE_MPP
 
+UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
+"""Unicode categories without a shape of their own: controls, formats such as the zero-width space, halves of surrogate
+pairs, separators. What Python's tables do not know yet may well have one."""
+
 MAX_COORDINATE = 2**31
 """Level-0 pixels; no slide is as large, and arithmetic on what is larger may overflow."""
 
@@ -45,8 +49,7 @@ def _parse_box(value: Any) -> Any:
 
 
 def _visible(value: str) -> str:
-    # Separators (Z) and characters without a shape of their own (C), such as the zero-width space.
-    if all(unicodedata.category(character)[0] in "CZ" for character in value):
+    if all(unicodedata.category(character) in UNSEEN for character in value):
         raise ValueError("text with at least one visible character is needed")
     return value
 

@@ -18,7 +18,8 @@ from wsigym.errors import CohortError
 
 Lines = list[dict[str, Any]]
 
-names = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8).filter(str.strip)
+visible = st.characters(exclude_categories=("Cs", "Cc", "Cf", "Zl", "Zp", "Zs"))
+names = st.tuples(st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=7), visible).map("".join)
 
 
 @dataclass

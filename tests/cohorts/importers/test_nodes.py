@@ -108,7 +108,8 @@ def test_refused_by_name(tmp_path: Path, features: list[Any], place: str, reason
     assert reason in caught.value.reason
 
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(str.strip)
+VISIBLE = st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp", "Zs"])
+TEXT = st.tuples(st.text(st.characters(exclude_categories=["Cs"]), max_size=19), VISIBLE).map("".join)
 
 
 @st.composite
