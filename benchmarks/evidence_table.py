@@ -19,7 +19,7 @@ from .episodes import BLIND_MARK
 from .evidence_measures import ACCURACY, ACCURACY_BY_ITEM, CHANCE, TOP_LETTER, ByItem, Measure
 from .evidence_task import EvidenceTask
 from .records import EpisodeRecord, Outcome
-from .rows import Row, differing_rows_note, group_by, group_of, interval_note, row_of, scored, unit_of
+from .rows import Row, differing_rows_note, group_by, group_of, row_of, scored, table_of, unit_of
 from .tables import Block, Cell, Column, Table, TableOptions
 
 __all__ = ["evidence_tables", "ordered_rows", "paired", "paired_accuracy", "parts_of"]
@@ -80,7 +80,7 @@ def main_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Table:
         notes.append(
             f"Infrastructure errors ({lost:,}) have no score and are in no figure; resuming the run repeats them."
         )
-    return _table("evidence", task.name, _keys(records), blocks, rows, notes, records)
+    return table_of("evidence", task.name, _keys(records), blocks, rows, notes, records)
 
 
 def by_table(task: EvidenceTask, records: Sequence[EpisodeRecord], field: str) -> Table:
@@ -94,7 +94,9 @@ def by_table(task: EvidenceTask, records: Sequence[EpisodeRecord], field: str) -
             rows.append(_row_cells(row) | {field: name} | _cells(measures, groups[name]) | _counts(groups[name]))
     columns = (*map(_column, measures), Column("items", "items"), _units_column(records))
     keys = (*_keys(records), Column(field, field))
-    return _table("by", f"{task.name} by {field}", keys, [Block("", columns)], rows, [_percent_note(measures)], records)
+    return table_of(
+        "by", f"{task.name} by {field}", keys, [Block("", columns)], rows, [_percent_note(measures)], records
+    )
 
 
 def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord], of: str = "") -> Table:
@@ -131,7 +133,7 @@ def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord], of: str
     ]
     title = f"{task.name}: evidence shown{of and f', {of}'}"
     blocks = [Block("", (*columns, Column("items", "items")))]
-    return _table(f"evidence_shown{of and '_part'}", title, _keys(records), blocks, rows, notes, records)
+    return table_of(f"evidence_shown{of and '_part'}", title, _keys(records), blocks, rows, notes, records)
 
 
 def _difference(compared: ByItem, task: EvidenceTask) -> str:
@@ -263,17 +265,3 @@ def _averages(measures: Sequence[Measure], rows: Sequence[Mapping[str, Cell]]) -
                 mean = f"{measure.scale * sum(values) / len(values):.{measure.digits}f}"
                 notes.append(f"{label}, the mean over {len(values)} models with a value (evidence {budget}): {mean}.")
     return notes
-
-
-def _table(
-    name: str,
-    title: str,
-    keys: tuple[Column, ...],
-    blocks: Sequence[Block],
-    rows: Sequence[Mapping[str, Cell]],
-    notes: Sequence[str],
-    records: Sequence[EpisodeRecord],
-) -> Table:
-    cells = [cell for row in rows for cell in row.values() if isinstance(cell, Estimate)]
-    interval = [interval_note(records, cells)] if cells else []
-    return Table(name, title, keys, tuple(blocks), tuple(rows), (*interval, *notes))

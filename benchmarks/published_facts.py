@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 from wsigym.errors import UnknownNameError
 
-__all__ = ["PublishedFact", "published_facts", "published_rows"]
+from .tables import Block, Cell, Column, Table
+
+__all__ = ["PublishedFact", "facts_table", "published_facts", "published_rows"]
 
 
 @dataclass(frozen=True)
@@ -34,3 +37,15 @@ def published_rows(name: str) -> list[dict[str, Any]]:
         raise UnknownNameError("published table", name, known)
     table = json.loads(file.read_text("utf-8"))
     return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+
+
+def facts_table(paper: str, rows: Sequence[Mapping[str, Cell]], note: str) -> Table:
+    """Figures of `paper` beside those of runs: each row has "fact", "paper", "ours" (None: not there) and "note"."""
+    return Table(
+        "published",
+        f"The paper beside these runs ({paper})",
+        (Column("fact", "figure"),),
+        (Block("", (Column("paper", "paper"), Column("ours", "here"), Column("note", "note"))),),
+        tuple(rows),
+        (note,),
+    )

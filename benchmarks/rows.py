@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from wsigym.errors import RunError, UnknownNameError
@@ -11,7 +11,7 @@ from wsigym.scoring.intervals import DRAWS, FEW_UNITS, MIN_UNITS, SEED, Estimate
 
 from .records import EpisodeKey, EpisodeRecord
 from .run_folder import Run
-from .tables import MISSING, Cell
+from .tables import MISSING, Block, Cell, Column, Table
 
 __all__ = [
     "UNKNOWN",
@@ -25,6 +25,7 @@ __all__ = [
     "mean_of",
     "row_of",
     "scored",
+    "table_of",
     "unit_of",
 ]
 
@@ -186,3 +187,18 @@ def differing_rows_note(records: Sequence[EpisodeRecord]) -> list[str]:
     if len(asked) < 2:
         return []
     return ["Rows rest on different queries (see their numbers); --common keeps those that every row has."]
+
+
+def table_of(
+    name: str,
+    title: str,
+    keys: tuple[Column, ...],
+    blocks: Sequence[Block],
+    rows: Sequence[Mapping[str, Cell]],
+    notes: Sequence[str],
+    records: Sequence[EpisodeRecord],
+) -> Table:
+    """A table with the note on its intervals, where it has some."""
+    cells = [cell for row in rows for cell in row.values() if isinstance(cell, Estimate)]
+    interval = [interval_note(records, cells)] if cells else []
+    return Table(name, title, keys, tuple(blocks), tuple(rows), (*interval, *notes))

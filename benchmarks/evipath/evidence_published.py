@@ -7,10 +7,10 @@ from statistics import fmean
 
 from ..evidence_measures import accuracy
 from ..evidence_table import ordered_rows, parts_of
-from ..published_facts import published_facts
+from ..published_facts import facts_table, published_facts
 from ..records import EpisodeRecord
 from ..rows import group_by, scored
-from ..tables import Block, Cell, Column, Table
+from ..tables import Cell, Table
 
 __all__ = ["published_table"]
 
@@ -25,16 +25,11 @@ def published_table(records: Sequence[EpisodeRecord]) -> Table:
     for key, fact in published_facts("evipath_prose_facts").items():
         if number in key.split("."):
             rows.append({"fact": key, "paper": str(fact.value), "ours": ours.get(key), "note": fact.note})
-    return Table(
-        "published",
-        "The paper beside these runs (EviPathBench, arXiv 2607.19261)",
-        (Column("fact", "figure"),),
-        (Block("", (Column("paper", "paper"), Column("ours", "here"), Column("note", "note"))),),
-        tuple(rows),
-        (
-            "Accuracies in %, on the paper's own slides, from its text: its tables are not public. Here: the number of "
-            "items, and of policies with an endpoint the best accuracy, seconds a question and spread over organs.",
-        ),
+    return facts_table(
+        "EviPathBench, arXiv 2607.19261",
+        rows,
+        "Accuracies in %, on the paper's own slides, from its text: its tables are not public. Here: the number of "
+        "items, and of policies with an endpoint the best accuracy, seconds a question and spread over organs.",
     )
 
 

@@ -19,7 +19,7 @@ from wsigym.scoring.intervals import Estimate
 from ..curves import Curve, curves_picture
 from ..published_facts import published_facts
 from ..records import EpisodeRecord
-from ..rows import Row, group_by, group_of, interval_note, mean_of, row_of, scored, unit_of
+from ..rows import Row, group_by, group_of, mean_of, row_of, scored, table_of, unit_of
 from ..tables import MISSING, Block, Cell, Column, Table, TableOptions
 
 __all__ = ["exploration_curve", "exploration_tables"]
@@ -419,10 +419,8 @@ def _table(
     notes: Sequence[str] = (),
 ) -> Table:
     endpoint = (Column("endpoint", "endpoint"),) if any(record.endpoint is not None for record in records) else ()
-    cells = [cell for row in rows for cell in row.values() if isinstance(cell, Estimate)]
-    interval = [interval_note(records, cells)] if cells else []
     all_keys = (Column("policy", "policy"), *endpoint, *keys)
-    return Table(name, title, all_keys, blocks, tuple(rows), (*interval, *notes, *_how_asked(records)))
+    return table_of(name, title, all_keys, blocks, rows, (*notes, *_how_asked(records)), records)
 
 
 def _how_asked(records: Sequence[EpisodeRecord]) -> list[str]:

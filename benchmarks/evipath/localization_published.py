@@ -8,10 +8,10 @@ from statistics import fmean
 from wsigym.envs.budgets import PRESETS
 from wsigym.scoring.localization import HIT_IOU
 
-from ..published_facts import published_facts
+from ..published_facts import facts_table, published_facts
 from ..records import EpisodeRecord
 from ..rows import group_by, mean_of, row_of, scored
-from ..tables import Block, Cell, Column, Table
+from ..tables import Cell, Table
 from .localization_rows import iou, magnification
 
 __all__ = ["published_table"]
@@ -42,16 +42,11 @@ def published_table(records: Sequence[EpisodeRecord]) -> Table:
         fact = facts[key]
         note = "; ".join(text for text in (fact.note, further) if text)
         rows.append({"fact": label, "paper": str(fact.value), "ours": ours.get(key), "note": note})
-    return Table(
-        "published",
-        "The paper beside these runs (EviPathBench, arXiv 2607.19261)",
-        (Column("fact", "figure"),),
-        (Block("", (Column("paper", "paper"), Column("ours", "here"), Column("note", "note"))),),
-        tuple(rows),
-        (
-            "The paper's figures are on its own slides, from its text: its tables are not public. "
-            "They compare with a run on the same slides only.",
-        ),
+    return facts_table(
+        "EviPathBench, arXiv 2607.19261",
+        rows,
+        "The paper's figures are on its own slides, from its text: its tables are not public. "
+        "They compare with a run on the same slides only.",
     )
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from wsigym.envs.budgets import PRESETS, RoiBudget
-from wsigym.scoring.intervals import Estimate
 from wsigym.scoring.localization import HIT_IOU
 
 from ..records import EpisodeRecord
-from ..rows import Row, group_by, interval_note, row_of, unit_of
-from ..tables import Block, Cell, Column, Table
+from ..rows import Row, group_by, row_of, unit_of
+from ..tables import Cell, Column
 
 __all__ = [
     "BUDGET",
@@ -27,7 +26,6 @@ __all__ = [
     "row_cells",
     "row_columns",
     "scale_columns",
-    "table_of",
     "units_column",
 ]
 
@@ -122,18 +120,3 @@ def query_note(records: Sequence[EpisodeRecord]) -> str:
     """The line under a table that says how many queries there are at each magnification."""
     counts = [f"{queries(group):,} at {label}" for suffix, label, group in by_magnification(records) if suffix]
     return f"{queries(records):,} queries: {', '.join(counts)}; an average over all weighs each query alike."
-
-
-def table_of(
-    name: str,
-    title: str,
-    keys: tuple[Column, ...],
-    blocks: tuple[Block, ...],
-    rows: Sequence[Mapping[str, Cell]],
-    notes: Sequence[str],
-    records: Sequence[EpisodeRecord],
-) -> Table:
-    """A table with the note on its intervals, where it has some."""
-    cells = [cell for row in rows for cell in row.values() if isinstance(cell, Estimate)]
-    interval = [interval_note(records, cells)] if cells else []
-    return Table(name, title, keys, blocks, tuple(rows), (*interval, *notes))

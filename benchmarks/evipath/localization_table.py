@@ -16,7 +16,7 @@ from wsigym.scoring.intervals import Estimate, paired_difference
 from wsigym.scoring.localization import HIT_IOU
 
 from ..records import EpisodeRecord, Outcome
-from ..rows import UNKNOWN, differing_rows_note, group_by, group_of, mean_of, scored, unit_of
+from ..rows import UNKNOWN, differing_rows_note, group_by, group_of, mean_of, scored, table_of, unit_of
 from ..tables import MISSING, Block, Cell, Column, Table, TableOptions
 from .localization_diagnostics import causes_table, confidence_table
 from .localization_published import published_table
@@ -34,7 +34,6 @@ from .localization_rows import (
     row_cells,
     row_columns,
     scale_columns,
-    table_of,
     units_column,
 )
 
