@@ -33,7 +33,7 @@ from wsigym.slides import Box, fitted_size
 
 from .localization import LocalizationEnv, extract_roi, finish_and_report
 
-__all__ = ["ACTIONS", "FINISH", "PanZoom"]
+__all__ = ["ACTIONS", "FINISH", "Cursor", "PanZoom"]
 
 ACTIONS = ("pan_left", "pan_right", "pan_up", "pan_down", "zoom_in", "zoom_out", "finish")
 ZOOM_IN, FINISH = ACTIONS.index("zoom_in"), ACTIONS.index("finish")
@@ -116,6 +116,16 @@ class PanZoom(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         elif action != FINISH and not reason:
             self._cursor = self._cursor.moved(action)
         return observation, reward, terminated, truncated, self._seen(info)
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the agent stands since its last move: its own state, no secret of the environment's."""
+        return self._cursor
+
+    @property
+    def smallest_side(self) -> float:
+        """A cursor of this side or less, in 0..1 of the search box, cannot be zoomed into. Of the episode's query."""
+        return self._smallest_side
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """bool (7,): which actions are possible now. What sb3-contrib's MaskablePPO asks for."""
