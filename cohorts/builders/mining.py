@@ -4,7 +4,8 @@ A set starts with one text; the candidate whose largest cosine to those chosen i
 full. A set with a pair above the threshold is rejected: 0.6 is accepted, anything above it is not. Cosines are compared
 at six decimals, so that the last bits of a sum decide nothing; of equal candidates the first counts.
 
-No matrix of all similarities is ever made: each choice takes one product of the vectors with one of them.
+No matrix of all similarities is ever made. A candidate's largest cosine is never below its cosine to the start, so one
+product of all vectors with the start says which candidates to look at first, and when the others need no look.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ THRESHOLD = 0.6
 SET_SIZE = 4
 
 DECIMALS = 6
+
+FEW = 1024
+"""Candidates looked at first, four times as many each time that they do not settle it: of 51,363 enough as a rule."""
 
 
 def mine_sets(
@@ -56,7 +60,7 @@ def _sets(vectors: Any, starts: Sequence[int], threshold: float) -> list[tuple[i
         if not free[start]:
             continue
         free[start] = False
-        if free[kept].sum() < len(kept) // 2:  # the products get shorter as rows are used up
+        if free[kept].sum() < 0.9 * len(kept):  # the products get shorter as rows are used up
             kept = np.flatnonzero(free)
             held = vectors[kept]
         chosen = unlike(held, vectors[start], free[kept], SET_SIZE - 1, threshold)
@@ -75,18 +79,38 @@ def unlike(
 
     None where the smallest largest cosine is above the threshold, or too few rows are free.
     """
-    largest = np.where(free, -np.inf, np.inf)
-    chosen: list[int] = []
-    newest = start
-    while len(chosen) < count:
-        np.maximum(largest, _cosines(vectors, newest), out=largest)
-        best = int(largest.argmin()) if len(largest) else 0
-        if not len(largest) or largest[best] > threshold:
-            return None
-        chosen.append(best)
-        newest = vectors[best]
-        largest[best] = np.inf
-    return chosen
+    candidates = np.flatnonzero(free)
+    if len(candidates) < count:
+        return None
+    to_start = _cosines(vectors, start)[candidates]
+    few = FEW
+    while True:
+        near, beyond = _least(to_start, few)
+        held, largest = vectors[candidates[near]], to_start[near]
+        chosen: list[int] = []
+        while len(chosen) < count:
+            best = int(largest.argmin())
+            if min(largest[best], beyond[0]) > threshold:
+                return None
+            if (largest[best], near[best]) > beyond:
+                break
+            chosen.append(best)
+            np.maximum(largest, _cosines(held, held[best]), out=largest)
+            largest[chosen] = np.inf
+        else:
+            return [int(candidate) for candidate in candidates[near[chosen]]]
+        few *= 4
+
+
+def _least(numbers: npt.NDArray[np.float64], few: int) -> tuple[npt.NDArray[np.intp], tuple[float, int]]:
+    """The places of the `few` smallest numbers (n,), of equal ones the first, in order of place; and the next smallest
+    with its place, infinite where there is none."""
+    if few >= len(numbers):
+        return np.arange(len(numbers)), (np.inf, 0)
+    following = float(np.partition(numbers, few)[few])
+    below, equal = np.flatnonzero(numbers < following), np.flatnonzero(numbers == following)
+    taken = few - len(below)
+    return np.sort(np.concatenate([below, equal[:taken]])), (following, int(equal[taken]))
 
 
 def _cosines(vectors: Any, vector: Any) -> npt.NDArray[np.float64]:

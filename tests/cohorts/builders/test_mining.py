@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from wsigym.cohorts.builders import mining
 from wsigym.cohorts.builders.mining import THRESHOLD, mine_sets, unlike
 
 
@@ -102,3 +103,47 @@ def test_no_matrix_of_all_similarities_is_made(monkeypatch: pytest.MonkeyPatch) 
     mine_sets(rows.view(Watched), [0] * 400, names(400), seed=0)
     assert shapes
     assert all(len(shape) == 1 for shape in shapes)
+
+
+def greedily(
+    rows: npt.NDArray[np.float32], start: npt.NDArray[np.float32], free: npt.NDArray[np.bool_], count: int, limit: float
+) -> list[int] | None:
+    """The rule as it is stated, candidate by candidate."""
+    members, chosen = [start], list[int]()
+    while len(chosen) < count:
+        best: tuple[float, int] = (np.inf, -1)
+        for row in np.flatnonzero(free).tolist():
+            if row not in chosen:
+                best = min(best, (max(round(float(rows[row] @ member), 6) for member in members), row))
+        if best[0] > limit:
+            return None
+        chosen.append(best[1])
+        members.append(rows[best[1]])
+    return chosen
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    size=st.integers(0, 40),
+    few=st.sampled_from([1, 2, 4, 8, 1000]),
+    grid=st.booleans(),
+    limit=st.sampled_from([-0.2, 0.3, THRESHOLD]),
+)
+def test_a_look_at_few_chooses_what_a_look_at_all_does(
+    seed: int, size: int, few: int, grid: bool, limit: float
+) -> None:
+    """Also where many cosines are equal: vectors of halves."""
+    rng = np.random.default_rng(seed)
+    rows = (rng.integers(-1, 2, size=(size, 3)) / 2).astype(np.float32) if grid else vectors(size, seed)
+    start = rows[0] if size else np.ones(3, np.float32)
+    free = rng.random(size) < 0.8
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mining, "FEW", few)
+        assert unlike(rows, start, free, 3, limit) == greedily(rows, start, free, 3, limit)
+        assert unlike(csr_matrix(rows), csr_matrix(start), free, 3, limit) == greedily(rows, start, free, 3, limit)
+
+
+def test_of_equal_candidates_the_first_counts_also_where_it_was_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.array([[0.5, 0.5], [0, 1], [0.25, 0.5]], np.float32)
+    monkeypatch.setattr(mining, "FEW", 2)  # rows 1 and 2
+    assert unlike(rows, np.array([1, 0], np.float32), np.ones(3, bool), 2) == [1, 0]
