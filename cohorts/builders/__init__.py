@@ -54,7 +54,7 @@ def build_items(name: str, cohort: Cohort, build: Build) -> Built:
 
 
 def build_synthetic_items(folder: Path) -> None:
-    """The items of a synthetic cohort, for every builder: by TF-IDF, distractors from the whole cohort at a
+    """The items of a synthetic cohort, for every builder: by TF-IDF, distractors from all organs of a split at a
     magnification, since a few slides have too few findings of one organ."""
     cohort = Cohort.load(folder)
     for name in BUILDERS:

@@ -5,6 +5,8 @@
     integration      T4: the three findings of a path, in words; diagnose, triage, refine
 
 The four findings of a set give four items each of T1 and T2, with the same ids in both, so that they can be paired.
+Diagnoses are in sets of four too, each the key once, so that none is known for a distractor by its words.
+
 Questions are templates; `Build.reword` may put them into other words. Triage categories come from the path's category
 or from key words in its diagnosis; refine asks for one of the five structured fields, drawn by lot among those that can
 be asked (the paper's lists of fields differ; all five are accepted). The organ is told where distractors are of the
@@ -16,9 +18,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-
-import numpy as np
 
 from wsigym.errors import InvalidArgumentError
 
@@ -27,9 +28,9 @@ from ..item_files import Asked
 from ..items import AnswerFormat, EvidenceItem, EvidenceWords, ImageSpec, Metadata, TextFinding, in_base_order
 from ..models import DiagnosticPath, Node, SlideEntry
 from ..references import EvidenceReference
-from .building import Build, Built
+from .building import Build, Built, Evenly
 from .encoders import encode
-from .mining import SET_SIZE, mine_sets, unlike
+from .mining import SET_SIZE, mine_sets
 
 __all__ = ["CATEGORIES", "REFINE", "category_of", "integration", "interpretation", "verification", "without_prefix"]
 
@@ -79,7 +80,8 @@ def _of_sets(cohort: Cohort, build: Build, make: _MakeItem) -> Built:
     vectors = encode(build.encoder, [without_prefix(node.finding) for node in nodes])
     cells = [build.cell_of(_values(entries[node.slide_id]) | {"magnification": node.magnification}) for node in nodes]
     sets = mine_sets(vectors, cells, [_name(node) for node in nodes], seed=build.seed, threshold=build.threshold)
-    built = Built()
+    built, in_cell = Built(), Counter(cells)
+    too_few = sum(in_cell[cell] < SET_SIZE for cell in cells)
     for members in sets:
         group = [nodes[row] for row in members]
         set_id = hashlib.sha256(json.dumps([_name(node) for node in group]).encode()).hexdigest()[:12]
@@ -105,7 +107,9 @@ def _of_sets(cohort: Cohort, build: Build, make: _MakeItem) -> Built:
                     ),
                 )
             )
-    built.dropped["in no set of four that are unlike each other"] = len(cohort.nodes) - len(built.asked)
+    built.dropped["without a finding in words"] = len(cohort.nodes) - len(nodes)
+    built.dropped["fewer than four findings in its cell and split"] = too_few
+    built.dropped["in no set of four that are unlike each other"] = len(nodes) - too_few - len(built.asked)
     return built
 
 
@@ -222,26 +226,31 @@ def category_of(diagnosis: str, category: str | None) -> int | None:
 
 
 def integration(cohort: Cohort, build: Build) -> Built:
-    """T4: three items a path where they can be asked: diagnose, triage, refine."""
-    paths = [path for path in cohort.paths if len(path.node_ids) > 1]
-    if not paths:
+    """T4: three items a path where they can be asked: diagnose, triage, refine. Of paths that read alike, one."""
+    known = [path for path in cohort.paths if len(path.node_ids) > 1]
+    if not known:
         raise InvalidArgumentError(f"cohort {cohort.name!r} has no path of several nodes; such items need paths.jsonl.")
     entries = {entry.slide_id: entry for entry in cohort.slides}
     nodes = {(node.slide_id, node.node_id): node for node in cohort.nodes}
-    cell_of = [build.cell_of(_values(entries[path.slide_id])) for path in paths]
-    diagnoses = _Diagnoses(paths, cell_of, build)
-    values = _values_by_cell(paths, cell_of)
     built = Built()
-    for place, path in enumerate(paths):
-        findings = tuple(
+    read = {
+        _name_of(path): tuple(
             TextFinding(magnification=node.magnification, text=without_prefix(node.finding))
             for node in (nodes[path.slide_id, node_id] for node_id in path.node_ids)
         )
-        digest = hashlib.sha256(f"{path.slide_id}\0{path.path_id}".encode()).hexdigest()[:12]
+        for path in known
+    }
+    paths = _read_once(known, read, [_organ(entries[path.slide_id], build) for path in known], built)
+    cell_of = [build.cell_of(_values(entries[path.slide_id])) for path in paths]
+    diagnoses = _diagnoses(paths, cell_of, build)
+    values, evenly = _values_by_cell(paths, cell_of), defaultdict[tuple[object, str], Evenly](Evenly)
+    for place, path in enumerate(paths):
+        findings = read[_name_of(path)]
+        digest = hashlib.sha256(_name_of(path).encode()).hexdigest()[:12]
         asked = {
-            "diagnose": ("Which diagnosis do these findings support?", diagnoses.options(place)),
+            "diagnose": ("Which diagnosis do these findings support?", diagnoses.get(place)),
             "triage": ("Which category does this lesion belong to?", _triage_options(path)),
-            "refine": _refine(path, values[cell_of[place]], build.seed),
+            "refine": _refine(path, cell_of[place], values, evenly, build.seed),
         }
         for kind, (question, options) in asked.items():
             if options is None:
@@ -275,48 +284,59 @@ def integration(cohort: Cohort, build: Build) -> Built:
 
 
 _WHY = {
-    "diagnose": "fewer than three other diagnoses of the cell are unlike it",
+    "diagnose": "in no set of four diagnoses of the cell that are unlike each other",
     "triage": "its category is unclear",
     "refine": "no field has three other values in the cell",
 }
 
 
-class _Diagnoses:
-    """Three diagnoses of a cell that are unlike a path's own and each other."""
-
-    def __init__(self, paths: Sequence[DiagnosticPath], cells: Sequence[object], build: Build) -> None:
-        self._texts = [path.diagnosis.strip() for path in paths]
-        self._cells, self._threshold = cells, build.threshold
-        unique = sorted(set(self._texts))
-        self._vectors = dict(zip(unique, _rows(encode(build.encoder, unique)), strict=True))
-        in_cell: dict[object, set[str]] = {}
-        for text, cell in zip(self._texts, cells, strict=True):
-            in_cell.setdefault(cell, set()).add(text)
-        self._known = {cell: sorted(texts) for cell, texts in in_cell.items()}
-        self._of_cell = {cell: _stacked([self._vectors[text] for text in texts]) for cell, texts in self._known.items()}
-        self._made: dict[tuple[object, str], list[str] | None] = {}
-
-    def options(self, place: int) -> list[str] | None:
-        """The path's own diagnosis and three others, or None."""
-        text, cell = self._texts[place], self._cells[place]
-        if (cell, text) not in self._made:
-            known = self._known[cell]
-            others = np.array([other.casefold() != text.casefold() for other in known])
-            chosen = unlike(self._of_cell[cell], self._vectors[text], others, SET_SIZE - 1, self._threshold)
-            self._made[cell, text] = None if chosen is None else [text, *(known[row] for row in chosen)]
-        return self._made[cell, text]
+def _name_of(path: DiagnosticPath) -> str:
+    return f"{path.slide_id}\0{path.path_id}"
 
 
-def _rows(vectors: object) -> list[object]:
-    return [vectors[row] for row in range(vectors.shape[0])]  # type: ignore[index,attr-defined]  # an array or CSR
+def _read_once(
+    paths: Sequence[DiagnosticPath],
+    read: Mapping[str, Sequence[TextFinding]],
+    organs: Sequence[str | None],
+    built: Built,
+) -> list[DiagnosticPath]:
+    """The first of the paths that read alike; none of them where they do not say the same of it."""
+    alike: dict[object, list[DiagnosticPath]] = {}
+    for path, organ in zip(paths, organs, strict=True):
+        shown = tuple((finding.magnification, _folded(finding.text)) for finding in read[_name_of(path)])
+        alike.setdefault((organ, shown), []).append(path)
+    kept = []
+    for group in alike.values():
+        if len({(_folded(path.diagnosis), path.category, tuple(_details(path).items())) for path in group}) > 1:
+            built.dropped["paths whose findings read as another's, which is not diagnosed the same"] += len(group)
+            continue
+        kept.append(group[0])
+        built.dropped["paths whose findings read as another's, which is kept"] += len(group) - 1
+    return kept
 
 
-def _stacked(rows: Sequence[object]) -> object:
-    if hasattr(rows[0], "toarray"):
-        from scipy.sparse import vstack
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
 
-        return vstack(rows, format="csr")
-    return np.stack(rows)  # type: ignore[arg-type]
+
+def _diagnoses(
+    paths: Sequence[DiagnosticPath], cells: Sequence[tuple[object, ...]], build: Build
+) -> dict[int, list[str]]:
+    """By place of path: its own diagnosis and three others, in sets of paths as those of T1, each the key once.
+
+    If three others were chosen for each path alone, those that are unlike most would stand beside nearly all, and an
+    option that is not one of them would be the key.
+    """
+    texts = [path.diagnosis.strip() for path in paths]
+    unique = sorted(set(texts))
+    row_of = {text: row for row, text in enumerate(unique)}
+    vectors = encode(build.encoder, unique)[[row_of[text] for text in texts]]
+    sets = mine_sets(vectors, cells, [_name_of(path) for path in paths], seed=build.seed, threshold=build.threshold)
+    return {
+        place: [texts[place], *(texts[other] for other in members if other != place)]
+        for members in sets
+        for place in members
+    }
 
 
 def _triage_options(path: DiagnosticPath) -> list[str] | None:
@@ -339,13 +359,18 @@ def _details(path: DiagnosticPath) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _refine(path: DiagnosticPath, values: Mapping[str, Sequence[str]], seed: int) -> tuple[str, list[str] | None]:
-    """A field by lot among those with three other values in the cell, which are drawn by lot too."""
-    name_of_path = f"{path.slide_id}\0{path.path_id}"
-    for field in in_base_order(sorted(_details(path)), name_of_path, seed):
+def _refine(
+    path: DiagnosticPath,
+    cell: object,
+    values: Mapping[object, Mapping[str, Sequence[str]]],
+    evenly: Mapping[tuple[object, str], Evenly],
+    seed: int,
+) -> tuple[str, list[str] | None]:
+    """A field by lot among those with three other values in the cell, which are drawn evenly, else by lot too."""
+    for field in in_base_order(sorted(_details(path)), _name_of(path), seed):
         own = _details(path)[field]
-        others = [value for value in values[field] if value.casefold() != own.casefold()]
+        others = [value for value in values[cell][field] if value.casefold() != own.casefold()]
         if len(others) >= SET_SIZE - 1:
-            drawn = in_base_order(others, f"{name_of_path}\0{field}", seed)[: SET_SIZE - 1]
-            return REFINE[field], [own, *drawn]
+            order = in_base_order(others, f"{_name_of(path)}\0{field}", seed)
+            return REFINE[field], [own, *evenly[cell, field].draw(own, order, SET_SIZE - 1)]
     return "", None

@@ -44,7 +44,8 @@ def test_the_best_score_is_known_and_reached(folder: Path, name: str) -> None:
 
 
 def test_keys_are_spread_over_the_letters(folder: Path) -> None:
-    asked = load_items(Cohort.load(folder), "evipath", "integration")
+    cohort = Cohort.load(folder)
+    asked = [each for task in ("integration", "interpretation") for each in load_items(cohort, "evipath", task)]
     assert set(Counter(each.reference.answer for each in asked)) == {0, 1, 2, 3}
 
 

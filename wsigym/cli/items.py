@@ -25,13 +25,15 @@ __all__ = ["app"]
 app = typer.Typer(help="Build the items of evidence tasks.", no_args_is_help=True, rich_markup_mode=None)
 
 Folder = Annotated[Path, typer.Argument(help="The cohort's folder; the items are written into it.")]
-Cell = Annotated[str, typer.Option(help="What distractors share with the key: of split,organ,magnification, or none.")]
+Cell = Annotated[
+    str, typer.Option(help="What distractors share with the key, beside the split: of organ,magnification, or none.")
+]
 Seed = Annotated[int, typer.Option(help="Of the order of starts, options and lots.")]
 AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Allow slide paths that leave the cohort folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 PATHVIEW = "pathview"
 THRESHOLD = 0.6
-CELL = "split,organ,magnification"
+CELL = "organ,magnification"
 
 
 @app.command()

@@ -10,6 +10,7 @@ from cohort_builder import build_cohort
 
 from wsigym.cohorts import Asked, Cohort, load_items
 from wsigym.cohorts.builders import BUILDERS, Build, build_items
+from wsigym.cohorts.builders.building import Evenly
 from wsigym.cohorts.builders.evipath import CATEGORIES, category_of, without_prefix
 from wsigym.cohorts.items import letter
 from wsigym.errors import InvalidArgumentError, UnknownNameError
@@ -178,6 +179,72 @@ def test_the_cell_decides_where_distractors_come_from(tmp_path: Path) -> None:
     assert all(each.item.metadata.organ is None for each in BUILDERS[T1](cohort, Build(cell=("magnification",))).asked)
     with pytest.raises(UnknownNameError, match="stain"):
         Build(cell=("stain",))
+
+
+@pytest.mark.parametrize("cell", [("magnification",), ("organ", "magnification")])
+def test_no_set_mixes_splits_and_what_is_left_over_is_counted(tmp_path: Path, cell: tuple[str, ...]) -> None:
+    """Of two slides each there are four findings a magnification in train and in test; of the fifth slide but two."""
+    slides = [
+        {**slide, "split": split} for slide, split in zip(SLIDES, ("train", "test", "train", "test"), strict=True)
+    ]
+    slides = [*({**slide, "patient_id": f"p{n}"} for n, slide in enumerate(slides))]
+    slides.append({"slide_id": "s4", "patient_id": "p4", "organ": "breast", "split": "val"})
+    more = [{**node, "slide_id": "s4"} for node in nodes() if node["slide_id"] == "s0"]
+    moved = [{**path, "slide_id": "s4", "diagnosis": "Fibrosis"} for path in paths() if path["slide_id"] == "s0"]
+    folder = build_cohort(tmp_path, slides=slides, nodes=[*nodes(), *more], paths=[*paths(), *moved], pixels=False)
+    cohort = Cohort.load(folder)
+    split_of = {entry.slide_id: entry.split for entry in cohort.slides}
+    for task in (T1, T2):
+        built = BUILDERS[task](cohort, Build(cell=cell))
+        assert Counter(each.item.split for each in built.asked) == {"train": 12, "test": 12}
+        for each in built.asked:
+            assert {split_of[slide] for slide, _ in each.reference.provenance["nodes"]} == {each.item.split}
+        assert +built.dropped == {"fewer than four findings in its cell and split": 6}
+    for each in BUILDERS[T4](cohort, Build(cell=cell)).asked:
+        assert "Fibrosis" not in each.item.options
+
+
+def test_a_diagnosis_is_right_once_in_four_times_that_it_is_offered(tmp_path: Path) -> None:
+    """So that no diagnosis is known for a distractor: of six here each stands in the same sets as key and beside it."""
+    several = [
+        {**path, "diagnosis": f"{WORDS[n % 6]} disease", "details": {"subtype": WORDS[n % 3 + 2 * (n % 2)]}}
+        for n, path in enumerate(paths())
+    ]
+    folder = build_cohort(tmp_path, slides=SLIDES, nodes=nodes(), paths=several, pixels=False)
+    built = BUILDERS[T4](Cohort.load(folder), Build(threshold=0.9))
+    asked = [each for each in built.asked if each.reference.strata["type"] == "diagnose"]
+    assert len(asked) >= 4
+    offered = Counter(option for each in asked for option in each.item.options)
+    right = Counter(each.item.options[each.reference.answer] for each in asked)
+    assert offered == {text: 4 * count for text, count in right.items()}
+    assert (
+        len(asked) + built.dropped["diagnose: in no set of four diagnoses of the cell that are unlike each other"] == 8
+    )
+
+
+def test_of_paths_that_read_alike_one_is_asked_about_and_none_where_they_disagree(tmp_path: Path) -> None:
+    original = list(paths())
+    twin = {**original[0], "path_id": "twin"}
+    rival = {**original[3], "path_id": "rival", "diagnosis": "Fibrosis"}
+    folder = build_cohort(tmp_path, slides=SLIDES, nodes=nodes(), paths=[*original, twin, rival], pixels=False)
+    built = BUILDERS[T4](Cohort.load(folder), Build())
+    assert built.dropped["paths whose findings read as another's, which is kept"] == 1
+    assert built.dropped["paths whose findings read as another's, which is not diagnosed the same"] == 2
+    asked = {(each.reference.provenance["slide"], each.reference.provenance["path"]) for each in built.asked}
+    assert asked == {(path["slide_id"], path["path_id"]) for path in original} - {("s1", "zqp1")}
+
+
+def test_wrong_options_are_drawn_as_often_as_they_are_right() -> None:
+    evenly, rights = Evenly(), ("a", "b", "a", "c", "d", "b", "e", "d") * 30
+    wrong: Counter[str] = Counter()
+    for right in rights:
+        drawn = evenly.draw(right, [text for text in "fedcba" if text != right], 3)
+        assert len(set(drawn)) == 3
+        wrong.update(drawn)
+    for text, count in Counter(rights).items():
+        assert abs(wrong[text] - 3 * count) <= 3
+    assert wrong["f"] <= 3  # never right
+    assert Evenly().draw("a", ["b"], 3) == ["b"]
 
 
 def test_too_few_findings_are_said_with_what_to_do(tmp_path: Path) -> None:
