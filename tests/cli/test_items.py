@@ -63,9 +63,12 @@ def test_built_run_swept_and_shown(cohort: Path, call: Callable[..., str], tmp_p
     assert said.startswith("evipath/interpretation: 12 items in ")
     assert "6 left out: in no set of four" in said
     built = json.loads(call("items", "build", "evipath/integration", cohort, "--cell", "none", "--json"))
-    assert built["items"] == 12
-    assert built["dropped"] == {"refine: no field has three other values in the cell": 6}
-    assert call("cohort", "check", cohort).endswith(" 24 items\n")
+    assert built["items"] == 10
+    assert built["dropped"] == {
+        "diagnose: in no set of four diagnoses of the cell that are unlike each other": 2,
+        "refine: no field has three other values in the cell": 6,
+    }
+    assert call("cohort", "check", cohort).endswith(" 22 items\n")
     run, swept = tmp_path / "run", tmp_path / "swept"
     call("run", "evipath/interpretation", "--policy", "oracle", "--cohort", cohort, "--out", run)
     call("sweep", "evipath/integration", "--evidence", "all-subsets", "--policy", "random", "--cohort", cohort,
