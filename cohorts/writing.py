@@ -1,21 +1,25 @@
-"""GeoJSON as QuPath (0.5 or later) reads and writes it, and files that are never half written."""
+"""GeoJSON as QuPath (0.5 or later) reads and writes it, and files and folders that are never half written."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import filelock
 import shapely
 
+from wsigym.errors import InvalidArgumentError
 from wsigym.slides import Box
 
 from .models import Node
 from .regions import Region
 
-__all__ = ["box_feature", "node_feature", "region_feature", "write_features", "write_text"]
+__all__ = ["box_feature", "new_folder", "node_feature", "region_feature", "write_features", "write_text"]
 
 
 def region_feature(region: Region) -> dict[str, Any]:
@@ -76,3 +80,37 @@ def write_text(path: Path, text: str) -> None:
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """An empty folder beside `out` that becomes `out` if the block ends well, and is removed if not.
+
+    What a killed process left is removed by the next that asks for the same `out`. Raises `InvalidArgumentError` where
+    `out` is there and not empty, is being made by another process, or cannot be made.
+    """
+    out = out.absolute()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InvalidArgumentError(f"{out} exists and is not an empty folder. Name a new folder, or remove it first.")
+    hidden = out.parent / f".{out.name}.building"
+    lock = filelock.FileLock(hidden / "lock")
+    try:
+        hidden.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise InvalidArgumentError(
+            f"{out} is being built by another process. Wait for it, or name another folder."
+        ) from None
+    except OSError as error:
+        raise InvalidArgumentError(f"{out} cannot be made ({error}). Name another folder.") from None
+    try:
+        folder = hidden / out.name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        yield folder
+        if out.is_dir():
+            out.rmdir()
+        folder.rename(out)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+        lock.release()

@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +18,7 @@ import platformdirs
 from wsigym.errors import BuildError, InvalidArgumentError
 
 from ..builders import build_synthetic_items
+from ..writing import new_folder
 from .cases import write_casescope
 from .fields import LABELS, SOURCES
 from .slide import Annotations, make_slide, source_of
@@ -59,7 +58,7 @@ def make_synthetic_cohort(
     out = Path(out)
     _check(slides, seed, size_px, jobs)
     jobs = min(slides, jobs or os.cpu_count() or 1)
-    with _building(out) as folder:
+    with new_folder(out) as folder:
         (folder / "slides").mkdir()
         (folder / "regions").mkdir()
         made: list[Annotations | None] = [None] * slides
@@ -133,36 +132,6 @@ def _check(slides: int, seed: int, size_px: int, jobs: int | None) -> None:
         )
     if jobs is not None and jobs < 1:
         raise InvalidArgumentError(f"jobs={jobs}: 1 or more processes, or None for one a CPU.")
-
-
-@contextmanager
-def _building(out: Path) -> Iterator[Path]:
-    """An empty folder beside `out` that becomes `out` if the block ends well, and is removed if not."""
-    out = out.absolute()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InvalidArgumentError(f"{out} exists and is not an empty folder. Name a new folder, or remove it first.")
-    hidden = out.parent / f".{out.name}.building"
-    lock = filelock.FileLock(hidden / "lock")
-    try:
-        hidden.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        raise InvalidArgumentError(
-            f"{out} is being built by another process. Wait for it, or name another folder."
-        ) from None
-    except OSError as error:
-        raise InvalidArgumentError(f"{out} cannot be made ({error}). Name another folder.") from None
-    try:
-        folder = hidden / "cohort"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        yield folder
-        if out.is_dir():
-            out.rmdir()
-        folder.rename(out)
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
-        lock.release()
 
 
 def _make_all(folder: Path, slides: int, seed: int, size_px: int, jobs: int) -> Iterator[tuple[int, Annotations]]:

@@ -59,7 +59,7 @@ def test_a_stopped_cohort_synth_leaves_nothing(tmp_path: Path) -> None:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
         )
         deadline = time.monotonic() + 60
-        while not list(tmp_path.glob(".made.building/cohort/slides/*")):
+        while not list(tmp_path.glob(".made.building/made/slides/*")):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         made.send_signal(number)

@@ -306,7 +306,7 @@ def test_a_worker_ends_when_its_parent_dies(tmp_path: Path) -> None:
         "from pathlib import Path; from wsigym.cohorts.synthetic import make_synthetic_cohort; "
         f"make_synthetic_cohort(Path({str(tmp_path / 'c')!r}), slides=8, size_px=8192, jobs=2)"
     )
-    slides = tmp_path / ".c.building/cohort/slides"
+    slides = tmp_path / ".c.building/c/slides"
     with subprocess.Popen([sys.executable, "-c", code]) as child:
         deadline = time.monotonic() + 60
         while not (slides.is_dir() and any(path.stat().st_size for path in slides.iterdir())):
