@@ -7,30 +7,41 @@ parts of one area. A box counts where there is no polygon. Run-length masks are 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from wsigym.errors import AnnotationError
 
 from .documents import label_of, read_json
 from .shapes import Drawing, FaultyShapeError, Part, Shape, as_part, coordinate
 
-__all__ = ["CLASSES", "box_part", "identified", "images_of", "polygon_part", "read"]
+__all__ = ["CLASSES", "Wrong", "box_part", "identified", "images_of", "polygon_part", "read"]
 
 CLASSES: dict[str, str] = {}
+
+Wrong: TypeAlias = Callable[[str, str], None]
+"""Is told the position of an entry and what is wrong with it. It may raise; else the entry is passed over."""
 
 
 def read(file: str, content: bytes) -> list[Drawing]:
     document = read_json(file, content)
     if not isinstance(document, dict):
         raise AnnotationError(file, "", f"found a {type(document).__name__}; a COCO file is an object")
+
+    def wrong(position: str, reason: str) -> None:
+        raise AnnotationError(file, position, reason)
+
+    for key in ("categories", "images", "annotations"):
+        if not isinstance(document.get(key), list):
+            wrong(key, "a COCO file has lists 'images', 'annotations' and 'categories'")
     categories = {
-        category["id"]: label_of(category.get("name")) for _, category in identified(file, document, "categories")
+        category["id"]: label_of(category.get("name"))
+        for _, category in identified("categories", document["categories"], wrong)
     }
-    images = dict(images_of(file, document))
+    images = dict(images_of(document["images"], wrong))
     shapes: dict[Any, list[Shape]] = {image_id: [] for image_id in images}
-    for position, annotation in _objects(file, document, "annotations"):
+    for position, annotation in _objects("annotations", document["annotations"], wrong):
         for key, known in (("image_id", images), ("category_id", categories)):
             if annotation.get(key) not in known:
                 raise AnnotationError(file, position, f"its {key} {annotation.get(key)!r} is not in the file")
@@ -42,42 +53,41 @@ def read(file: str, content: bytes) -> list[Drawing]:
     return [Drawing(stem, tuple(shapes[image_id]), size) for image_id, (stem, size) in images.items()]
 
 
-def _objects(file: str, document: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _objects(key: str, listed: list[Any], wrong: Wrong) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of one of the file's lists, each with its position; their ids are numbers or text."""
-    listed = document.get(key)
-    if not isinstance(listed, list):
-        raise AnnotationError(file, key, "a COCO file has lists 'images', 'annotations' and 'categories'")
     for index, each in enumerate(listed):
         position = f"{key}[{index}]"
         if not isinstance(each, dict):
-            raise AnnotationError(file, position, f"found a {type(each).__name__}; an object is needed")
-        for name in ("id", "image_id", "category_id"):
-            if not isinstance(each.get(name, 0), (int, str)):
-                raise AnnotationError(
-                    file, position, f"its {name} is {reprlib.repr(each[name])}; allowed are whole numbers"
-                )
-        yield position, each
+            wrong(position, f"found a {type(each).__name__}; an object is needed")
+            continue
+        faulty = [name for name in ("id", "image_id", "category_id") if not isinstance(each.get(name, 0), (int, str))]
+        for name in faulty:
+            wrong(position, f"its {name} is {reprlib.repr(each[name])}; allowed are whole numbers")
+        if not faulty:
+            yield position, each
 
 
-def identified(file: str, document: dict[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def identified(key: str, listed: list[Any], wrong: Wrong) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a list whose ids others refer to: each has one of its own."""
     ids: set[Any] = set()
-    for position, each in _objects(file, document, key):
+    for position, each in _objects(key, listed, wrong):
         if "id" not in each or each["id"] in ids:
-            raise AnnotationError(file, position, f"its id is {each.get('id')!r}; every one needs an id of its own")
+            wrong(position, f"its id is {each.get('id')!r}; every one needs an id of its own")
+            continue
         ids.add(each["id"])
         yield position, each
 
 
-def images_of(file: str, document: dict[str, Any]) -> Iterator[tuple[Any, tuple[str, tuple[float, float] | None]]]:
+def images_of(listed: list[Any], wrong: Wrong) -> Iterator[tuple[Any, tuple[str, tuple[float, float] | None]]]:
+    """The id of each image, with the name of its file without folder and ending, and its size where it is told."""
     stems: set[str] = set()
-    for position, image in identified(file, document, "images"):
+    for position, image in identified("images", listed, wrong):
         name = image.get("file_name")
         stem = PurePosixPath(name.replace("\\", "/")).stem if isinstance(name, str) else ""
-        if not stem:
-            raise AnnotationError(file, position, "an image needs a 'file_name'")
-        if stem in stems:
-            raise AnnotationError(file, position, f"a second image is called {stem!r}; slides are matched by that name")
+        if not stem or stem in stems:
+            found = f"a second image is called {stem!r}; slides are matched by that name"
+            wrong(position, found if stem else "an image needs a 'file_name'")
+            continue
         stems.add(stem)
         width, height = image.get("width"), image.get("height")
         size = (width, height) if _is_number(width) and _is_number(height) else None

@@ -68,8 +68,8 @@ def build_pathview(
 
     Files of these tasks are replaced, all or none. `seed` is of the splits, of what is asked, and of the options.
     `progress(done, total)` is called after each picture. Raises `CohortError` for faults of the two files, of tables
-    of images, and for raw labels that `labels.toml` lacks, all of them; `AnnotationError` for an annotation file that
-    cannot be read; `InvalidArgumentError` where nothing can be asked.
+    of images; and for those of annotation files and raw labels that `labels.toml` lacks, all of them;
+    `InvalidArgumentError` where nothing can be asked.
     """
     names = [rule.name for rule in TASKS]
     for task in tasks:
@@ -85,15 +85,19 @@ def build_pathview(
     splits = dict(zip(map(id, pictures), split_pictures(pictures, seed), strict=True))
     organs = tuple(sorted({picture.organ for picture in pictures if picture.organ is not None}))
     unmapped = Unmapped()
+    faults: list[Fault] = []
     annotations = done = 0
     with Writer(cohort.root, [rule.name for rule in rules], labels.vocabulary) as writer:
         for source in sources:
             marks = Marks(source.name, writer)
-            READERS[source.format](cohort.root, source, marks)
+            try:
+                READERS[source.format](cohort.root, source, marks)
+            except CohortError as error:
+                faults += error.faults
             annotations += len(marks)
             of_source = [picture for picture in pictures if picture.source == source.name]
             unmapped.look(labels, source.name, marks.labels, of_source)
-            if not unmapped:
+            if not unmapped and not faults:
                 builder = _SourceBuilder(cohort, marks, labels, organs, seed, rules, writer)
                 for picture in of_source:
                     builder.build(picture, splits[id(picture)])
@@ -101,8 +105,8 @@ def build_pathview(
                     if progress is not None:
                         progress(done, len(pictures))
                 builder.tell_unknown(of_source)
-        if unmapped:
-            raise CohortError(unmapped.faults)
+        if unmapped or faults:
+            raise CohortError(faults + unmapped.faults)
         if not writer.items.total():
             reasons = Counter(reason for counts in writer.dropped.values() for reason in counts)
             said = "; ".join(sorted(reasons)) or "no picture has an annotation"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wsigym.errors import AnnotationError, CohortError, Fault
+from wsigym.errors import CohortError, Fault
 
 from ...cohort import Cohort
 from .labels import Labels, load_labels
@@ -15,7 +15,7 @@ __all__ = ["pathview_faults"]
 
 
 class _NoLog:
-    """Dropped annotations are no faults."""
+    """What the suite's filters drop is no fault."""
 
     def annotation(self, source: str, image: str, label: str, where: str, reason: str) -> None:
         pass
@@ -26,7 +26,7 @@ class _NoLog:
 
 def pathview_faults(cohort: Cohort) -> list[Fault]:
     """Every fault of the labels, the sources, their tables of images and their annotation files, which are read; none
-    where there are no sources."""
+    where there are no sources. Among them are annotations without a usable box, which a build drops and logs."""
     if not (cohort.root / SOURCES).is_file():
         return []
     faults: list[Fault] = []
@@ -52,8 +52,7 @@ def pathview_faults(cohort: Cohort) -> list[Fault]:
             READERS[source.format](cohort.root, source, marks)
         except CohortError as error:
             faults += error.faults
-        except AnnotationError as error:
-            faults.append(Fault(error.file, None, error.position, error.reason))
+        faults += marks.unusable.listed
         if labels is not None:
             unmapped.look(labels, source.name, marks.labels, pictures)
     return faults + unmapped.faults

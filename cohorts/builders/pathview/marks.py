@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from wsigym.errors import InvalidArgumentError
 
+from .faults import Faults
+
 __all__ = ["Drops", "Marks", "MarksOfImage", "Outline"]
 
 Outline: TypeAlias = Sequence[Sequence[Sequence[tuple[float, float]]]]
@@ -56,6 +58,9 @@ class Marks:
 
     def __init__(self, source: str, drops: Drops) -> None:
         self.source = source
+        self.unusable = Faults()
+        """Annotations dropped because their box or outline is none: a build goes on without them, a check tells them.
+        """
         self.labels: list[str] = []
         """Raw labels, by the places that annotations name."""
         self._drops = drops
@@ -81,13 +86,18 @@ class Marks:
         label: str,
         box: tuple[float, float, float, float],
         outline: Outline | None = None,
-    ) -> None:
-        """Add an annotation from a row, or a place in a list, of a file. A box that is not finite or has no area is
-        dropped."""
+    ) -> str | None:
+        """Add an annotation from a row, or a place in a list, of a file. One without area is dropped; so is one whose
+        numbers make no box, and why is returned."""
         x1, y1, x2, y2 = box
+        why = None
         if not math.isfinite(x1 + y1 + x2 + y2):
-            self.drop(file, row, image, label, "its box is not finite")
-        elif x1 >= x2 or y1 >= y2:
+            why = "its box is not finite"
+            self.drop(file, row, image, label, why)
+        elif x1 > x2 or y1 > y2:
+            why = "its box has a negative side"
+            self.drop(file, row, image, label, why)
+        elif x1 == x2 or y1 == y2:
             self.drop(file, row, image, label, "its box has no area")
         else:
             if outline is not None:
@@ -96,6 +106,7 @@ class Marks:
             self._labels.append(self._place_of(label))
             self._boxes.extend((x1, y1, x2, y2))
             self._rows.append(row)
+        return why
 
     def frame(self, image: str, width: float, height: float) -> None:
         """Say how large the image was when it was annotated, in annotation pixels."""

@@ -20,7 +20,7 @@ from . import boxes, coco, drawings, masks
 __all__ = ["READERS", "Reader"]
 
 Reader = Callable[[Path, Source, Marks], None]
-"""Adds what the files of a source in a cohort's folder hold. Raises `CohortError` or `AnnotationError`."""
+"""Adds what the files of a source in a cohort's folder hold. Raises `CohortError` with the faults of all of them."""
 
 
 def _no_files(root: Path, source: Source, marks: Marks) -> None:

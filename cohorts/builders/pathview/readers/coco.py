@@ -2,7 +2,7 @@
 
 The images and categories come first, wherever they stand in the file, then the annotations. Where an annotation has a
 `bbox`, that is its box, whatever its segmentation; else the extent of its polygons. Polygons are kept for macro views,
-whose areas are asked for.
+whose areas are asked for. Ids of annotations are not looked at.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+import reprlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsigym.errors import AnnotationError
+from wsigym.errors import AnnotationError, CohortError
 
 from ....importers.coco import box_part, identified, images_of, polygon_part
 from ....importers.documents import label_of
 from ....importers.shapes import FaultyShapeError, Shape, geometry_of
+from ..faults import Faults
 from ..marks import Marks, Outline
 from ..sources import Source
 from .drawings import outline_of
@@ -31,61 +34,117 @@ _NUMBER = re.compile(r"[0-9.eE+-]*")
 _SKIPPED = re.compile(r"[ \t\r\n,:]*")
 
 
+@dataclass(frozen=True)
+class _Named:
+    """What annotations refer to by its id: `names` by id, of `what`; `faulty` are the ids of faulty entries."""
+
+    what: str
+    names: Mapping[Any, str]
+    faulty: frozenset[Any]
+
+
 def read(root: Path, source: Source, marks: Marks) -> None:
+    """Raises `CohortError` with every faulty entry of all files."""
+    faults = Faults()
     for path in source.files(root, source.annotations, "annotations"):
         name = path.relative_to(root).as_posix()
-        document: dict[str, Any] = {"images": [], "categories": []}
-        for key, _, value in stream(name, path):
-            if key in document:
-                document[key].append(value)
-        images = {}
-        for image_id, (stem, size) in images_of(name, document):
-            images[image_id] = stem
-            if size is not None:
-                marks.frame(stem, *size)
-        categories = {
-            category["id"]: label_of(category.get("name")) or ""
-            for _, category in identified(name, document, "categories")
-        }
-        for key, place, value in stream(name, path):
-            if key == "annotations":
-                _add(name, place, value, images, categories, source, marks)
+        with faults.of_file(name):
+            images, categories = _named(name, path, marks, faults)
+            for key, place, value in stream(name, path):
+                if key == "annotations":
+                    _add(name, place, value, images, categories, source, marks, faults)
+    if faults:
+        raise CohortError(faults.listed)
+
+
+def _named(name: str, path: Path, marks: Marks, faults: Faults) -> tuple[_Named, _Named]:
+    """The images and the categories of a file."""
+    listed: dict[str, list[Any]] = {"images": [], "categories": []}
+    for key, _, value in stream(name, path):
+        if key in listed:
+            listed[key].append(value)
+
+    def wrong(position: str, reason: str) -> None:
+        faults.add(name, None, position, reason)
+
+    images: dict[Any, str] = {}
+    for image_id, (stem, size) in images_of(listed["images"], wrong):
+        images[image_id] = stem
+        if size is not None:
+            marks.frame(stem, *size)
+    categories: dict[Any, str] = {}
+    for position, category in identified("categories", listed["categories"], wrong):
+        label = label_of(category.get("name"))
+        if label is None:
+            wrong(f"{position}.name", f"is {reprlib.repr(category.get('name'))}; a raw label is needed")
+        else:
+            categories[category["id"]] = label
+    return (
+        _Named("images", images, _ids(listed["images"]) - images.keys()),
+        _Named("categories", categories, _ids(listed["categories"]) - categories.keys()),
+    )
+
+
+def _ids(listed: list[Any]) -> frozenset[Any]:
+    ids = (each.get("id") for each in listed if isinstance(each, dict))
+    return frozenset(value for value in ids if isinstance(value, int | str))
 
 
 def _add(
-    name: str, place: int, value: Any, images: dict[Any, str], categories: dict[Any, str], source: Source, marks: Marks
+    name: str, place: int, value: Any, images: _Named, categories: _Named, source: Source, marks: Marks, faults: Faults
 ) -> None:
     position = f"annotations[{place}]"
     if not isinstance(value, dict):
-        raise AnnotationError(name, position, f"found a {type(value).__name__}; an object is needed")
+        faults.add(name, None, position, f"found a {type(value).__name__}; an object is needed")
+        return
     try:
-        image, label = images[value["image_id"]], categories[value["category_id"]]
+        image, label = images.names[value["image_id"]], categories.names[value["category_id"]]
     except (KeyError, TypeError):
-        known = value.get("image_id")
-        key = "category_id" if isinstance(known, int | str) and known in images else "image_id"
-        raise AnnotationError(name, position, f"its {key} {value.get(key)!r} is not in the file") from None
+        for key, named in (("image_id", images), ("category_id", categories)):
+            message = _unknown(value, key, named)
+            if message:
+                faults.add(name, None, f"{position}.{key}", message)
+        return
     if value.get("iscrowd") == 1:
         marks.drop(name, place, image, label, "it is of a crowd (iscrowd), not of one object")
         return
     polygons, box = value.get("segmentation"), value.get("bbox")
     outline: Outline | None = None
+    field = "bbox"
     try:
         if isinstance(polygons, list) and polygons and (source.view == "slide" or not isinstance(box, list)):
+            field = "segmentation"
             area = geometry_of(Shape(position, label, [polygon_part(polygon) for polygon in polygons]))[0]
             outline, bounds = outline_of(area), area.bounds
         else:
             bounds = _corners(box)
     except FaultyShapeError as error:
+        why: str | None = str(error)
         marks.drop(name, place, image, label, str(error))
-        return
-    marks.add(name, place, image, label, bounds, outline if source.view == "slide" else None)
+    else:
+        why = marks.add(name, place, image, label, bounds, outline if source.view == "slide" else None)
+    if why is not None:
+        marks.unusable.add(name, None, f"{position}.{field}", why)
+
+
+def _unknown(annotation: dict[str, Any], key: str, named: _Named) -> str:
+    """Why an annotation's id is of no image or category of the file; "" where it is, or is of a faulty one."""
+    if key not in annotation:
+        return "is missing; it is required"
+    value = annotation[key]
+    if isinstance(value, int | str) and (value in named.names or value in named.faulty):
+        return ""
+    return f"{reprlib.repr(value)} is not the id of one of the file's {named.what}"
 
 
 def _corners(box: object) -> tuple[float, float, float, float]:
     """The corners of a `bbox`. Raises `FaultyShapeError`; a box that is not finite or has no area is dropped later."""
     if not isinstance(box, list) or len(box) != 4 or not all(isinstance(side, int | float) for side in box):
         box_part(box)  # says what is wrong
-    x, y, width, height = map(float, box)  # type: ignore[call-overload]
+    try:
+        x, y, width, height = map(float, box)  # type: ignore[call-overload]
+    except OverflowError:
+        raise FaultyShapeError("its box is not finite") from None
     return x, y, x + width, y + height
 
 

@@ -9,6 +9,7 @@ A mask may be smaller than its image, by one factor in both directions; a mask o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ import shapely
 from PIL import Image
 from scipy.ndimage import find_objects
 
-from wsigym.errors import AnnotationError
+from wsigym.errors import AnnotationError, CohortError
 
 from ....item_files import NOT_AN_IMAGE
+from ..faults import Faults
 from ..marks import Marks, Outline
 from ..sources import Source
 from .drawings import outline_of
@@ -32,47 +34,65 @@ Mask = npt.NDArray[np.int64]
 
 
 def read_instances(root: Path, source: Source, marks: Marks) -> None:
+    """Raises `CohortError` with every mask that cannot be read."""
     types = {path.stem: path for path in source.files(root, source.types, "types")} if source.types else {}
+    faults = Faults()
     for path in source.files(root, source.annotations, "annotations"):
         name = path.relative_to(root).as_posix()
-        mask = _read(name, path)
-        classes: Mask | None = None
-        if mask.ndim == 3:
-            mask, classes = mask[..., 0], mask[..., 1]
-        elif source.types:
-            if path.stem not in types:
-                raise AnnotationError(name, "", f"no file of types {source.types!r} is called {path.stem!r}")
-            classes = _read(types[path.stem].relative_to(root).as_posix(), types[path.stem])
-            if classes.shape != mask.shape:
-                raise AnnotationError(name, "", f"is {mask.shape}, its types {classes.shape}; the two must be alike")
-        elif source.label is None:
-            raise AnnotationError(name, "", "holds no classes, and the source has neither types nor a label")
-        marks.frame(path.stem, mask.shape[1], mask.shape[0])
-        numbers, compact = np.unique(mask, return_inverse=True)
-        compact = compact.reshape(mask.shape).astype(np.int32) + (numbers[0] != 0)
-        numbers = numbers[numbers != 0]
-        for place, (number, found) in enumerate(zip(numbers.tolist(), find_objects(compact), strict=True), start=1):
-            part = compact[found] == place
-            label = source.label or ""
-            if classes is not None:
-                label = _class_name(source, int(np.bincount(classes[found][part]).argmax()))
-            _add(marks, source, name, number, path.stem, label, part, found)
+        with faults.of_file(name):
+            _read_instances(root, name, path, types, source, marks)
+    if faults:
+        raise CohortError(faults.listed)
+
+
+def _read_instances(root: Path, name: str, path: Path, types: Mapping[str, Path], source: Source, marks: Marks) -> None:
+    mask = _read(name, path)
+    classes: Mask | None = None
+    if mask.ndim == 3:
+        mask, classes = mask[..., 0], mask[..., 1]
+    elif source.types:
+        if path.stem not in types:
+            raise AnnotationError(name, "", f"no file of types {source.types!r} is called {path.stem!r}")
+        classes = _read(types[path.stem].relative_to(root).as_posix(), types[path.stem])
+        if classes.shape != mask.shape:
+            raise AnnotationError(name, "", f"is {mask.shape}, its types {classes.shape}; the two must be alike")
+    elif source.label is None:
+        raise AnnotationError(name, "", "holds no classes, and the source has neither types nor a label")
+    marks.frame(path.stem, mask.shape[1], mask.shape[0])
+    numbers, compact = np.unique(mask, return_inverse=True)
+    compact = compact.reshape(mask.shape).astype(np.int32) + (numbers[0] != 0)
+    numbers = numbers[numbers != 0]
+    for place, (number, found) in enumerate(zip(numbers.tolist(), find_objects(compact), strict=True), start=1):
+        part = compact[found] == place
+        label = source.label or ""
+        if classes is not None:
+            label = _class_name(source, int(np.bincount(classes[found][part]).argmax()))
+        _add(marks, source, name, number, path.stem, label, part, found)
 
 
 def read_semantic(root: Path, source: Source, marks: Marks) -> None:
+    """Raises `CohortError` with every mask that cannot be read."""
+    faults = Faults()
     for path in source.files(root, source.annotations, "annotations"):
         name = path.relative_to(root).as_posix()
-        mask = _read(name, path)
-        if mask.ndim == 3:
-            raise AnnotationError(name, "", f"has the shape {mask.shape}; a mask of classes is (height, width)")
-        marks.frame(path.stem, mask.shape[1], mask.shape[0])
-        for number in np.unique(mask).tolist():
-            if number == 0:
-                continue
-            _, parts = cv2.connectedComponents((mask == number).astype(np.uint8), connectivity=8)
-            for place, found in enumerate(find_objects(parts), start=1):
-                part = parts[found] == place
-                _add(marks, source, name, number, path.stem, _class_name(source, number), part, found)
+        with faults.of_file(name):
+            _read_semantic(name, path, source, marks)
+    if faults:
+        raise CohortError(faults.listed)
+
+
+def _read_semantic(name: str, path: Path, source: Source, marks: Marks) -> None:
+    mask = _read(name, path)
+    if mask.ndim == 3:
+        raise AnnotationError(name, "", f"has the shape {mask.shape}; a mask of classes is (height, width)")
+    marks.frame(path.stem, mask.shape[1], mask.shape[0])
+    for number in np.unique(mask).tolist():
+        if number == 0:
+            continue
+        _, parts = cv2.connectedComponents((mask == number).astype(np.uint8), connectivity=8)
+        for place, found in enumerate(find_objects(parts), start=1):
+            part = parts[found] == place
+            _add(marks, source, name, number, path.stem, _class_name(source, number), part, found)
 
 
 def _add(
