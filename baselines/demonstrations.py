@@ -18,7 +18,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,10 @@ import numpy as np
 import wsigym
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.writing import new_folder
-from wsigym.errors import CohortError, InvalidArgumentError, UnknownNameError
+from wsigym.errors import InvalidArgumentError, UnknownNameError
 
-from .expert_episodes import Demonstration, check_detours, episode_seed, play_expert, tree_queries
-from .experts import PanZoomExperts, check_split
+from .expert_episodes import Demonstration, episodes_to_play, play_expert
+from .experts import PanZoomExperts
 
 __all__ = ["IMAGES", "PAN_ZOOM", "Written", "read_demonstrations", "write_demonstrations"]
 
@@ -74,26 +73,16 @@ def write_demonstrations(
 
     The folder takes its name once it is whole. Two calls with the same arguments write the same episodes.
 
-    Raises `UnknownNameError` for another split than train and val, `InvalidArgumentError` for values out of range, an
-    `out` that is there, and where Minari is not installed, and `CohortError` with every fault of the split's slides.
+    Raises like `episodes_to_play`, and `InvalidArgumentError` for other values out of range, an `out` that is there,
+    and where Minari is not installed.
     """
     if images not in IMAGES:
         raise UnknownNameError("form of images", images, IMAGES)
-    check_detours(detours)
-    if per_query < 1:
-        raise InvalidArgumentError(f"per_query is {per_query}; each query is demonstrated once or more.")
-    if seed < 0:
-        raise InvalidArgumentError(f"seed is {seed}; a seed is 0 or more.")
     minari = _minari()
-    check_split(split)
-    if faults := cohort.check_slides(split):
-        raise CohortError(faults)
-    asked = tree_queries(cohort, split)
+    to_play = episodes_to_play(cohort, split=split, per_query=per_query, detours=detours, seed=seed)
     arguments: dict[str, Any] = {"split": split, "budget": budget, "view_px": view_px, "overview_px": view_px}
     env = gym.make(PAN_ZOOM, cohort=cohort, **arguments)
     experts = PanZoomExperts(cohort, split)
-    count = per_query * len(asked)
-
     moves = wrong = 0
     about: list[dict[str, Any]] = []
     with new_folder(out) as folder:
@@ -114,20 +103,20 @@ def write_demonstrations(
             }
         )
         batch: list[Demonstration] = []
-        for number, each in product(range(per_query), asked):
-            played = play_expert(env, experts, each, episode_seed(seed, each.query.query_id, number), detours)
+        for each, reset_seed in to_play:
+            played = play_expert(env, experts, each, reset_seed, detours)
             batch.append(played)
             about.append(_about(played))
             moves += len(played) - 1
             wrong += int(played.detours.sum())
-            if len(about) == count or sum(map(_bytes, batch)) > BATCH_BYTES:
+            if len(about) == len(to_play) or sum(map(_bytes, batch)) > BATCH_BYTES:
                 storage.update_episodes([_buffer(minari, each) for each in batch])
                 batch.clear()
             if progress is not None:
-                progress(len(about), count)
+                progress(len(about), len(to_play))
         storage.update_episode_metadata(about)
     env.close()
-    return Written(out, count, moves, wrong, float(np.mean([each["score"] for each in about])))
+    return Written(out, len(about), moves, wrong, float(np.mean([each["score"] for each in about])))
 
 
 def read_demonstrations(path: str | Path) -> Iterator[Demonstration]:

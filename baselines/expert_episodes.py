@@ -24,12 +24,20 @@ import numpy.typing as npt
 from wsigym.cohorts import Cohort, LocalizationQuery, LocalizationReference, localization_queries
 from wsigym.envs.pan_zoom import ACTIONS, Cursor
 from wsigym.envs.views import Image
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import CohortError, InvalidArgumentError
 from wsigym.slides import nuclear_density_of
 
 from .experts import PanZoomExpert, PanZoomExperts, check_split
 
-__all__ = ["DETOUR_COST", "Demonstration", "TreeQuery", "check_detours", "episode_seed", "play_expert", "tree_queries"]
+__all__ = [
+    "DETOUR_COST",
+    "Demonstration",
+    "TreeQuery",
+    "episode_seed",
+    "episodes_to_play",
+    "play_expert",
+    "tree_queries",
+]
 
 DETOUR_COST = 0.2
 """Of an IoU. At the base budget every ROI counts: without any cost there would hardly be a detour."""
@@ -177,10 +185,27 @@ def episode_seed(seed: int, query_id: str, number: int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
-def check_detours(rate: float) -> None:
-    """Raises `InvalidArgumentError` where the rate of detours is outside 0..1."""
-    if not 0 <= rate <= 1:
-        raise InvalidArgumentError(f"the rate of detours is {rate:g}; allowed is 0 (none) to 1 (wherever one can be).")
+def episodes_to_play(
+    cohort: Cohort, *, split: str, per_query: int, detours: float, seed: int
+) -> list[tuple[TreeQuery, int]]:
+    """Each query of a split `per_query` times, tree by tree each time, with the seed of the episode.
+
+    Raises `UnknownNameError` for another split than train and val, `InvalidArgumentError` for numbers out of range and
+    where there is no query, and `CohortError` with every fault of the split's slides.
+    """
+    if not 0 <= detours <= 1:
+        raise InvalidArgumentError(
+            f"the rate of detours is {detours:g}; allowed is 0 (none) to 1 (wherever one can be)."
+        )
+    if per_query < 1:
+        raise InvalidArgumentError(f"per_query is {per_query}; each query is demonstrated once or more.")
+    if seed < 0:
+        raise InvalidArgumentError(f"seed is {seed}; a seed is 0 or more.")
+    check_split(split)
+    if faults := cohort.check_slides(split):
+        raise CohortError(faults)
+    asked = tree_queries(cohort, split)
+    return [(each, episode_seed(seed, each.query.query_id, number)) for number in range(per_query) for each in asked]
 
 
 def _overview(env: gym.Env[Any, Any]) -> Image:

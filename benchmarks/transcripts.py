@@ -16,31 +16,27 @@ later requests of a long episode left it out (`keep_images`) is not told. A reas
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from wsigym.agents.answers import read_answer
 from wsigym.agents.records import RequestRecord
 from wsigym.agents.request_log import REQUESTS
 from wsigym.cohorts import Cohort
 from wsigym.errors import InvalidArgumentError, RunError, UnknownNameError
-from wsigym.slides import Box
 
+from .chat_files import IMAGES, ChatImages, new_file, said
 from .episodes import BLIND_MARK
 from .records import EpisodeRecord
 from .replay import cohort_of
 from .run_folder import Run, load_run
 from .suites import find_task
 
-__all__ = ["IMAGES", "TRAIN", "Exported", "export_transcripts"]
+__all__ = ["TRAIN", "Exported", "export_transcripts"]
 
-IMAGES = ("refs", "files")
 TRAIN = "train"
 
 Conversation = dict[str, Any]
@@ -95,7 +91,7 @@ def export_transcripts(
     pictures = None
     if images == "files":
         pictures = _Pictures(loaded, cohort_of(loaded, cohort, allow_outside=allow_outside), target)
-    with _Log(loaded.folder / REQUESTS, chosen) as log, _new_file(target) as file:
+    with _Log(loaded.folder / REQUESTS, chosen) as log, new_file(target) as file:
         for record in chosen:
             file.write(json.dumps(_line(record, log, pictures)).encode() + b"\n")
     return Exported(target, len(chosen), pictures.written if pictures else 0, dict(left_out))
@@ -125,7 +121,7 @@ def _line(record: EpisodeRecord, log: _Log, pictures: _Pictures | None) -> dict[
             conversations.append({"messages": [], "tools": None})
         conversation = conversations[-1]
         conversation["messages"] += [_message(message, record, pictures) for message in new]
-        conversation["messages"].append(_said(line["answer"]))
+        conversation["messages"].append(said(line["answer"]))
         conversation["tools"] = conversation["tools"] or line.get("tools")
     content = conversations[0] if len(conversations) == 1 else {"conversations": conversations}
     about = {"episode": record.key._asdict(), "outcome": record.outcome, "score": record.score}
@@ -143,18 +139,6 @@ def _message(message: Mapping[str, Any], record: EpisodeRecord, pictures: _Pictu
 def _part(part: Mapping[str, Any], record: EpisodeRecord, pictures: _Pictures | None) -> dict[str, Any]:
     image = {"type": "image", "slide_id": record.groups.get("slide"), **part}
     return image if pictures is None else image | {"image": pictures.file_of(image, record)}
-
-
-def _said(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The model's message, as the agent read it."""
-    reading = read_answer(answer)
-    message: dict[str, Any] = {"role": "assistant", "content": reading.text or reading.refusal or ""}
-    if reading.tool_calls:
-        message["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in reading.tool_calls
-        ]
-    return message
 
 
 class _Log:
@@ -197,52 +181,28 @@ def _requests(record: EpisodeRecord) -> Sequence[RequestRecord]:
 
 
 class _Pictures:
-    """The images of chats as PNG files, each written once."""
+    """The images of a run's chats as files."""
 
     def __init__(self, run: Run, cohort: Cohort, target: Path) -> None:
-        self._cohort, self._run = cohort, run
-        self._folder = target.with_name(f"{target.stem}_images")
+        self._files, self._run, self._cohort = ChatImages(cohort, target), run, cohort
         self._task = find_task(f"{run.config.suite}/{run.config.task}")
-        self._written: dict[str, str] = {}
 
     @property
     def written(self) -> int:
-        return len(self._written)
+        return self._files.written
 
     def file_of(self, image: Mapping[str, Any], record: EpisodeRecord) -> str:
         """The file of an image, relative to the JSONL; written where it is not there yet."""
-        box = image.get("box")
-        shown = [image["slide_id"], box] if box else [record.item, record.rotation, record.budget, image["name"]]
-        name = hashlib.sha256(json.dumps([*shown, image["size"]]).encode()).hexdigest()[:24]
-        if name not in self._written:
-            from PIL import Image
-
-            self._folder.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(self._pixels(image, record)).save(self._folder / f"{name}.png")
-            self._written[name] = f"{self._folder.name}/{name}.png"
-        return self._written[name]
-
-    def _pixels(self, image: Mapping[str, Any], record: EpisodeRecord) -> Any:
-        width, height = image["size"]
-        # An image of no slide's box is asked of the environment that showed it.
         if image.get("box"):
-            return self._cohort.open(image["slide_id"]).read(Box.of(image["box"]), (width, height))
+            return self._files.of_box(image)
+        shown = [record.item, record.rotation, record.budget, image["name"]]
+        return self._files.file(shown, image["size"], lambda: self._asked(image, record))
+
+    def _asked(self, image: Mapping[str, Any], record: EpisodeRecord) -> Any:
+        """The pixels of an image of no slide's box, from the environment that showed it."""
         config = self._run.config
         env = self._task.make_env(self._cohort, config.split, record.budget, config.env)
         items = self._task.items(self._cohort, config.split, config.env)
         item = next(item for item in items if (item.item_id, item.rotation) == (record.item, record.rotation))
         env.reset(seed=record.seed_used, options=record.options or self._task.reset_options(item))
-        return env.get_wrapper_attr("image")(image["name"], max(width, height)).image
-
-
-@contextmanager
-def _new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes its name once it is whole."""
-    aside = path.with_name(path.name + ".tmp")
-    try:
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        with aside.open("wb") as file:
-            yield file
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+        return env.get_wrapper_attr("image")(image["name"], max(image["size"])).image
