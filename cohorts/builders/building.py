@@ -64,10 +64,16 @@ class Evenly:
     right, as near as can be. What is right oftener than one time in `count` + 1 cannot be wrong often enough."""
 
     def __init__(self) -> None:
+        self._rights: Counter[str] = Counter()
         self._owed: Counter[str] = Counter()
+
+    def seldom_right(self, texts: Sequence[str]) -> list[str]:
+        """The texts, those that were right least often so far first, else as they are."""
+        return sorted(texts, key=lambda text: self._rights[text])
 
     def draw(self, right: str, others: Sequence[str], count: int) -> list[str]:
         """`count` of the others, or all where there are fewer: those that are owed most, of equal ones the first."""
+        self._rights[right] += 1
         self._owed[right] += count
         drawn = sorted(others, key=lambda other: -self._owed[other])[:count]
         self._owed.subtract(drawn)

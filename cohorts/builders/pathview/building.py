@@ -7,7 +7,7 @@ items are written as they come.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -22,6 +22,7 @@ from ...cohort import Cohort
 from ...item_files import NOT_AN_IMAGE, Asked
 from ...items import EvidenceItem, EvidenceWords, Metadata, in_base_order
 from ...references import EvidenceReference
+from ..building import Evenly
 from .area import fraction_of, tissue_of
 from .field import BACKGROUND, Field, field_of
 from .labels import Labels, load_labels
@@ -149,6 +150,7 @@ class _SourceBuilder:
     ) -> None:
         self._cohort, self._marks, self._labels = cohort, marks, labels
         self._organs, self._seed, self._rules, self._writer = organs, seed, rules, writer
+        self._evenly = defaultdict[tuple[str, str], Evenly](Evenly)  # by task and split
         place_of = {name: place for place, name in enumerate(labels.standard)}
         of_raw = [labels.of_raw[raw] for raw in marks.labels]
         self._standard: npt.NDArray[np.intp] = np.array(
@@ -166,7 +168,13 @@ class _SourceBuilder:
                 continue
             digest = hashlib.sha256(f"{rule.name}\0{picture.source}\0{picture.name}".encode()).hexdigest()[:16]
             asking = Asking(
-                self._labels, self._in_source, self._organs, self._seed, digest, partial(fraction, field.size)
+                self._labels,
+                self._in_source,
+                self._organs,
+                self._seed,
+                digest,
+                self._evenly[rule.name, split],
+                partial(fraction, field.size),
             )
             for target in asking.shuffled(rule.targets(field, asking), "target"):
                 try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...items import AnswerFormat, in_base_order
+from ..building import Evenly
 from .field import Field
 from .labels import Kind, Labels
 from .marks import Outline
@@ -68,14 +69,15 @@ class Question:
 
 @dataclass(frozen=True)
 class Asking:
-    """What rules know beside the picture: the labels, those that occur in its source, all organs, the lot, and how to
-    measure the share of the picture's tissue within areas (None where it has no tissue)."""
+    """What rules know beside the picture: the labels, those that occur in its source, all organs, the lot, what options
+    are drawn by, and how to measure the share of the picture's tissue within areas (None where it has no tissue)."""
 
     labels: Labels
     in_source: tuple[str, ...]
     organs: tuple[str, ...]
     seed: int
     key: str
+    evenly: Evenly
     fraction_of_tissue: Callable[[Sequence[Outline]], float | None]
 
     def shuffled(self, values: Sequence[Any], purpose: str = "") -> list[Any]:
@@ -83,11 +85,14 @@ class Asking:
         return in_base_order(values, f"{self.key}\0{purpose}", self.seed)
 
     def choices(self, right: str, others: Sequence[str]) -> tuple[str, ...]:
-        """The right option, up to three of the others by lot, and insufficiency. Raises `NotAskedError`."""
-        drawn = self.shuffled([other for other in dict.fromkeys(others) if other != right], "options")[:OTHERS]
-        if not drawn:
+        """The right option, up to three of the others, drawn evenly, else by lot, and insufficiency.
+
+        To be called once, when all else is settled. Raises `NotAskedError` where there is no other.
+        """
+        order = self.shuffled([other for other in dict.fromkeys(others) if other != right], "options")
+        if not order:
             raise NotAskedError("there is no other option")
-        return (right, *drawn, INSUFFICIENT)
+        return (right, *self.evenly.draw(right, order, OTHERS), INSUFFICIENT)
 
     def categories(self, field: Field) -> list[str]:
         """The labels that may stand beside a right one: of the source, seen at such a view."""

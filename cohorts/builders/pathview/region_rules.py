@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -76,16 +77,22 @@ def classify_region(field: Field, asking: Asking, _: str) -> Question:
 
 
 def classify_object(field: Field, asking: Asking, _: str) -> Question:
-    """OCL: the category inside a given box; of all objects that are alone in theirs, one by lot."""
+    """OCL: the category inside a given box: the category that was right least often so far, so that the commonest is
+    not right as often as it is common, and of its objects that are alone in their box one by lot."""
     if field.unsure and field.picture.view == "slide":
         raise NotAskedError("annotations that may lie in the box were dropped")
-    places = asking.shuffled(range(len(field.labels)), "object")
-    place = next((place for place in places if _is_alone(field, place)), None)
+    place = next((place for place in _by_category(field, asking) if _is_alone(field, place)), None)
     if place is None:
         raise NotAskedError("every object shares its box with another category")
     right, box = field.names[field.labels[place]], field.shown_as(place)
     text = f"Which category best describes the predominant finding in the region {in_words(box)}?"
     return Question(text, CHOOSE, right, asking.choices(right, asking.categories(field)), boxes=(box,))
+
+
+def _by_category(field: Field, asking: Asking, most: int | None = None) -> Iterator[int]:
+    """The objects of one category after the other, as often right as they were so far, then by lot; `most` of each."""
+    for name in asking.evenly.seldom_right(asking.shuffled(sorted(field.counts()), "category")):
+        yield from asking.shuffled(field.of(name).tolist(), "object")[:most]
 
 
 def _is_alone(field: Field, place: int) -> bool:
@@ -144,20 +151,21 @@ def quadrant_question(field: Field, target: str, right: int, notes: dict[str, ob
 
 
 def nearest(field: Field, asking: Asking, _: str) -> Question:
-    """SPR: the category nearest to a given box, edge to edge in pixels; ties and overlaps with two are dropped."""
+    """SPR: the category nearest to a given box, edge to edge in pixels; ties and overlaps with two are dropped.
+
+    What is to be the nearest is chosen as in `classify_object`; the given box is the one next to an object of it.
+    """
     if field.unsure:
         raise NotAskedError("annotations that may be the nearest were dropped")
     if len(np.unique(field.labels)) < 2:
         raise NotAskedError("there are not two categories")
-    places = asking.shuffled(range(len(field.labels)), "object")
-    for place in places[:TRIES]:
-        gaps = np.maximum(field.boxes[place, :2] - field.boxes[:, 2:], field.boxes[:, :2] - field.boxes[place, 2:])
-        distance = np.hypot(*np.clip(gaps, 0, None).T)
-        distance[place] = np.inf
+    for wanted in _by_category(field, asking, TRIES):
+        place = int(_distances(field, wanted).argmin())
+        distance = _distances(field, place)
         by_label = np.full(len(field.names), np.inf)
         np.minimum.at(by_label, field.labels, distance)
         best = np.flatnonzero(np.isclose(by_label, by_label.min(), rtol=0, atol=TIE_PX))
-        if len(best) == 1:
+        if best.tolist() == [field.labels[wanted]]:
             break
     else:
         raise NotAskedError("not unique: two categories are equally near")
@@ -170,8 +178,16 @@ def nearest(field: Field, asking: Asking, _: str) -> Question:
     return Question(text, CHOOSE, right, asking.choices(right, others), boxes=(box, nearest_box), notes=notes)
 
 
+def _distances(field: Field, place: int) -> npt.NDArray[np.float64]:
+    """(n,) from the edge of one object's box to those of the others; infinite to itself."""
+    gaps = np.maximum(field.boxes[place, :2] - field.boxes[:, 2:], field.boxes[:, :2] - field.boxes[place, 2:])
+    distance: npt.NDArray[np.float64] = np.hypot(*np.clip(gaps, 0, None).T)
+    distance[place] = np.inf
+    return distance
+
+
 TRIES = 8
-"""Objects tried as the given one of a picture, in the lot's order."""
+"""Objects of a category that are tried as the nearest, in the lot's order."""
 
 TIE_PX = 0.5
 """Distances closer than this are equal: annotations are no more exact."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,28 @@ def test_each_of_a_pictures_labels_is_asked_about_somewhere(tmp_path: Path) -> N
     assert {each.reference.strata["target"] for each in asked} == {"tumour cell", "lymphocyte"}
     keys = [each.reference.answer for each in load_items(Cohort.load(tmp_path), "pathview", "region-classification")]
     assert len(set(keys)) >= 4  # the right letter moves
+
+
+@pytest.mark.parametrize("task", ["object-classification", "spatial-relation"])
+def test_the_commonest_category_is_neither_right_nor_wrong_more_often_than_others(tmp_path: Path, task: str) -> None:
+    """In each of 60 pictures 20 tumour cells, and two cells of one of three other kinds."""
+    names = [f"i{number}" for number in range(60)]
+    rows = [
+        (name, "T" if place < 20 else "LHG"[number % 3], x, y, x + 8, y + 8)
+        for number, name in enumerate(names)
+        for place in range(22)
+        for x, y in [(10 + 17 * (place % 10), 10 + 60 * (place // 10))]
+    ]
+    build_sources(tmp_path, source(), {"boxes.csv": boxes(*rows)}, images=names)
+    build_pathview(Cohort.load(tmp_path))
+    asked = load_items(Cohort.load(tmp_path), "pathview", task)
+    assert len(asked) == 60
+    rights = Counter(map(right, asked))
+    assert set(rights) == {"tumour cell", "lymphocyte", "hepatocyte", "gland"}
+    assert max(rights.values()) <= 20
+    offered = Counter(option for each in asked for option in each.item.options if option != INSUFFICIENT)
+    for text, count in rights.items():
+        assert abs(offered[text] - 4 * count) <= 16
 
 
 A_CELL: Row = ("a", "T", 0, 0, 20, 20)
