@@ -249,7 +249,7 @@ def integration(cohort: Cohort, build: Build) -> Built:
         digest = hashlib.sha256(_name_of(path).encode()).hexdigest()[:12]
         asked = {
             "diagnose": ("Which diagnosis do these findings support?", diagnoses.get(place)),
-            "triage": ("Which category does this lesion belong to?", _triage_options(path)),
+            "triage": ("Which category do these findings support?", _triage_options(path)),
             "refine": _refine(path, cell_of[place], values, evenly, build.seed),
         }
         for kind, (question, options) in asked.items():

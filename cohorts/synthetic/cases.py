@@ -1,7 +1,11 @@
 """CaseScope's sources of a synthetic cohort: a case a lesion, its fields cut from the slide, statements on it.
 
 What is written follows from the cohort's trees and paths alone; the ontology is that of `ontology.jsonl` beside this
-file. A statement says what is drawn, or what is drawn elsewhere. Cases of patients in turn are of two collections.
+file. Cases of patients in turn are of two collections. No question is to be answered by its words:
+
+    - of an organ's entities none has more cases than the rarest and one, else the commonest would be the answer
+    - a statement says which of the entity's structures is drawn, or is not; the lot of the slide decided which
+    - a finding is tied to one of several fields of one power, else its words would tell the power, and so the field
 """
 
 from __future__ import annotations
@@ -9,20 +13,22 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from ..builders.casescope.cases import CASES, STATEMENTS
 from ..builders.casescope.ontology import ONTOLOGY, GradingGroup, read_ontology
-from ..builders.casescope.statements import LENGTH_TOLERANCE
 from ..cohort import Cohort
-from ..models import DiagnosticPath, Node
-from .entities import CYTOLOGY, ENTITIES, Entity
+from ..items import in_base_order
+from ..models import DiagnosticPath, Node, SlideEntry
+from .entities import ENTITIES, FOCI, NESTS, Entity
+from .findings import kind_of
 
-__all__ = ["ARCHITECTURE", "write_casescope"]
+__all__ = ["FOCI_TOLD", "NESTS_TOLD", "write_casescope"]
 
 COLLECTIONS = ("teaching", "atlas")
 
@@ -37,36 +43,42 @@ SITES = {
 }
 """Where a specimen is from, in words that stand in no diagnosis' name, as such a name would be told by its site."""
 
-ARCHITECTURE = {
-    "nests": (
-        "ragged islands of cells lie in pale fibrous tissue",
-        "broad cell islands with pointed edges break up the field",
-    ),
-    "files": ("single cells are scattered through dense collagen", "thin cords of cells run along collagen bundles"),
-    "ducts": (
-        "widened round spaces with sharp rims are packed with cells",
-        "dilated spaces keep their smooth outlines",
-    ),
-    "acini": ("rounded lobules of small even spaces lie close together", "small open tubes sit in orderly clusters"),
-    "infiltrate": (
-        "patchy blue collections of small cells part the tissue",
-        "loose sheets of small dark cells spread between structures",
-    ),
-    "glands": (
-        "irregular angulated lumens crowd and replace the tissue",
-        "back-to-back tubes with pointed corners fill the field",
-    ),
-    "tubules": ("dark crowded tubes form a raised zone", "long parallel tubes are packed in a dark plaque"),
-    "plates": ("thick plates of cells form an expansile rounded mass", "broad slabs several cells wide bulge outwards"),
-    "round-nests": (
-        "even round nests of cells fill a defined area",
-        "a symmetrical growth of rounded clusters is seen",
-    ),
+NESTS_TOLD = {
+    "solid": ("a denser spot is one sheet of cohesive cells", "cells lie edge to edge all over a denser spot"),
+    "crowded-glands": ("glands stand back to back in a denser spot", "a denser spot has angulated lumens side by side"),
+    "cribriform": ("a denser spot is pierced like a sieve", "round holes are punched out of a denser spot"),
+    "nests": ("a denser spot is a jigsaw of small cell islands", "thin septa part the islands of a denser spot"),
+    "files": ("rows one cell wide make up a denser spot", "a denser spot is striped by single-file cords"),
+    "trabeculae": ("thick plates of cells make up a denser spot", "slit-like spaces part the plates of a denser spot"),
+    "duct-solid": ("a widened duct is stuffed solid with cells", "a large round space is filled to its rim"),
+    "duct-cribriform": ("a widened duct is bridged into a sieve", "a large round space is crossed by rigid bars"),
+    "follicle": ("a dark mantle encloses the core of a nodule", "a lymphoid nodule has a germinal centre"),
+    "cuff": ("small dark cells form a sleeve around a vessel", "lymphocytes are wrapped densely around a vessel"),
+    "granuloma": ("a pale rounded nodule is rimmed by lymphocytes", "epithelioid cells form a rounded pale nodule"),
 }
-"""What a lesion's field looks like at low power, by how it is drawn."""
+"""What is seen of a lesion at low power, by the kind of its nests."""
 
-_LARGE = ("atypical", "vesicular", "stratified", "histiocyte")
-"""Kinds of large nuclei. A false statement on nuclei is of the other size, so that it is plainly false."""
+FOCI_TOLD = {
+    "pleomorphic": ("bizarre nuclei with coarse chromatin lie in a group", "clustered nuclei vary wildly in shape"),
+    "mitoses": ("several mitotic figures lie close together", "dark chromosome plates stand in cleared cytoplasm"),
+    "giant": ("monstrous nuclei tower over their neighbours", "a few giant nuclei lie among smaller atypical ones"),
+    "necrosis": ("pink granular debris is ringed by viable cells", "nuclear dust is strewn over a dead pink area"),
+    "comedo": ("necrotic debris plugs the centre of a duct", "dark nuclear dust lies within a central pink plug"),
+    "embolus": ("a compact cell plug floats in a thin-walled cleft", "a vascular space holds a clump of cells"),
+    "rosette": ("tiny fused glands share their walls with others", "heaped nuclei surround several minute lumens"),
+    "calcification": ("laminated purple concretions are present", "dark blue bodies are made of concentric rings"),
+    "compact": ("one small ball of cells is packed tightest of all", "a tight little knot of bland nuclei stands out"),
+    "cyst": ("a dilated gland is filled with pink secretion", "flat lining surrounds a pool of pink fluid"),
+    "apoptosis": ("shrunken cells with dark fragments have clear halos", "apoptotic bodies dot the crowded nuclei"),
+    "plasma": ("plasma cells are packed into a small sheet", "eccentric cartwheel nuclei lie side by side"),
+    "giant-cell": ("a giant cell has a wreath of many nuclei", "nuclei ring the pink body of one huge cell"),
+    "abscess": ("a dense pocket holds fragmented neutrophils", "pink exudate is peppered with broken nuclei"),
+}
+"""What is seen of a lesion at high power, by the kind of its foci. A knot of lymphocytes is not told of: they gather
+where nothing is annotated too."""
+
+
+ENTITY_OF = {entity.diagnosis: entity for entities in ENTITIES.values() for entity in entities}
 
 
 def write_casescope(folder: Path) -> None:
@@ -75,24 +87,92 @@ def write_casescope(folder: Path) -> None:
     text = (resources.files("wsigym.cohorts.synthetic") / "ontology.jsonl").read_text("utf-8")
     (folder / ONTOLOGY).write_text(text, encoding="utf-8")
     gradings = read_ontology(folder)[0].gradings
-    known = {entity.diagnosis: (organ, entity) for organ, entities in ENTITIES.items() for entity in entities}
     grading_of = {
         line["entity"]: line.get("grading") for line in map(json.loads, text.splitlines()) if "entity" in line
     }
     cases: list[dict[str, Any]] = []
     statements: list[dict[str, Any]] = []
-    for case, paths in _cases(Cohort.load(folder)):
+    for lesion in _thinned(list(_lesions(Cohort.load(folder)))):
+        case = lesion.case()
         grading = grading_of[case["entity"]]
         if grading is not None:
-            case["level"] = _level(paths, gradings[grading])
+            case["level"] = _level(lesion.paths, gradings[grading])
         cases.append(case)
-        statements += _statements(case["case_id"], *known[case["entity"]])
+        statements += lesion.statements()
     for name, lines in ((CASES, cases), (STATEMENTS, statements)):
         (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
-def _cases(cohort: Cohort) -> Iterator[tuple[dict[str, Any], list[DiagnosticPath]]]:
-    """A case for each lesion, which is the first node of paths, with those paths."""
+@dataclass(frozen=True)
+class _Lesion:
+    """A lesion: its slide, the patient's collection, its nodes in the order of its paths, and the paths."""
+
+    entry: SlideEntry
+    collection: str
+    nodes: tuple[Node, ...]
+    paths: tuple[DiagnosticPath, ...]
+
+    @property
+    def entity(self) -> Entity:
+        return ENTITY_OF[self.paths[0].diagnosis]
+
+    @property
+    def case_id(self) -> str:
+        return f"{self.entry.slide_id}-{self.nodes[0].node_id}"
+
+    def kinds(self, magnification: int) -> dict[str, str]:
+        """By node, what is drawn there: the kind of nest at 10x, of focus at 40x."""
+        told: Mapping[str, Sequence[str]] = {10: NESTS, 40: FOCI}[magnification]
+        return {node.node_id: kind_of(node.finding, told) for node in self.nodes if node.magnification == magnification}
+
+    def case(self) -> dict[str, Any]:
+        """All fields from low to high power; or, where its foci are of several kinds, those alone, in an order by lot,
+        with the findings of the kinds that are there once."""
+        foci = self.kinds(40)
+        count = Counter(foci.values())
+        shown = sorted(self.nodes, key=lambda node: node.magnification)
+        tied: set[str] = set()
+        if len(count) > 1 and 1 in count.values():
+            shown = in_base_order([node for node in self.nodes if node.node_id in foci], self.case_id, 0)
+            tied = {node_id for node_id, kind in foci.items() if count[kind] == 1}
+        return {
+            "case_id": self.case_id,
+            "entity": self.entity.diagnosis,
+            "fields": [_field(node, node.node_id in tied) for node in shown],
+            "site": SITES[str(self.entry.organ)],
+            "system": self.entry.organ,
+            "source": self.collection,
+            "patient_id": self.entry.patient_id,
+            "split": self.entry.split,
+        }
+
+    def statements(self) -> Iterator[dict[str, Any]]:
+        """Four a level that is shown: two on a kind that is drawn, two on one of the entity's that is not, each by lot.
+
+        The lot of the slide decided which of the entity's kinds are drawn, so that the words do not tell, whatever is
+        known of the entity and the site.
+        """
+        powers = {field["image"]["magnification"] for field in self.case()["fields"]}
+        for level, power, told, own in (
+            ("low", 10, NESTS_TOLD, self.entity.nests),
+            ("high", 40, FOCI_TOLD, self.entity.foci),
+        ):
+            drawn = set(self.kinds(power).values())
+            right = [kind for kind in own if kind in drawn and kind in told]
+            wrong = [kind for kind in own if kind not in drawn and kind in told]
+            if power not in powers or not right or not wrong:
+                continue
+            rng = random.Random(hashlib.sha256(f"{self.case_id}\0{level}".encode()).digest())
+            true, false = rng.choice(right), rng.choice(wrong)
+            for text in told[true]:
+                yield {"case_id": self.case_id, "level": level, "statement": text, "true": True}
+            basis = _drawn_so(false, self.entity)
+            for text in told[false]:
+                yield {"case_id": self.case_id, "level": level, "statement": text, "true": False, "basis": basis}
+
+
+def _lesions(cohort: Cohort) -> Iterator[_Lesion]:
+    """Every lesion, which is the first node of paths."""
     patients = list(dict.fromkeys(entry.patient_id for entry in cohort.slides))
     for entry in cohort.slides:
         nodes = {node.node_id: node for node in cohort.nodes_of(entry.slide_id)}
@@ -100,30 +180,26 @@ def _cases(cohort: Cohort) -> Iterator[tuple[dict[str, Any], list[DiagnosticPath
         for path in cohort.paths:
             if path.slide_id == entry.slide_id:
                 lesions.setdefault(path.node_ids[0], []).append(path)
-        for root, paths in lesions.items():
+        for paths in lesions.values():
             seen = dict.fromkeys(node_id for path in paths for node_id in path.node_ids)
-            yield (
-                {
-                    "case_id": f"{entry.slide_id}-{root}",
-                    "entity": paths[0].diagnosis,
-                    "fields": [_field(node) for node in sorted(map(nodes.__getitem__, seen), key=_power)],
-                    "site": SITES[str(entry.organ)],
-                    "system": entry.organ,
-                    "source": COLLECTIONS[patients.index(entry.patient_id) % 2],
-                    "patient_id": entry.patient_id,
-                    "split": entry.split,
-                },
-                paths,
-            )
+            collection = COLLECTIONS[patients.index(entry.patient_id) % 2]
+            yield _Lesion(entry, collection, tuple(map(nodes.__getitem__, seen)), tuple(paths))
 
 
-def _power(node: Node) -> float:
-    return node.magnification
+def _thinned(lesions: Sequence[_Lesion]) -> Iterator[_Lesion]:
+    """The first lesions of each entity: of those of an organ, no more than of its rarest and one."""
+    count = Counter((lesion.entry.organ, lesion.entity.diagnosis) for lesion in lesions)
+    taken: Counter[tuple[str | None, str]] = Counter()
+    for lesion in lesions:
+        organ, entity = lesion.entry.organ, lesion.entity.diagnosis
+        taken[organ, entity] += 1
+        if taken[organ, entity] <= 1 + min(found for (where, _), found in count.items() if where == organ):
+            yield lesion
 
 
-def _field(node: Node) -> dict[str, Any]:
+def _field(node: Node, is_tied: bool) -> dict[str, Any]:
     image = {"slide_id": node.slide_id, "box": node.box.to_list(), "magnification": node.magnification}
-    return {"image": image, "finding": node.finding}
+    return {"image": image, "finding": node.finding} if is_tied else {"image": image}
 
 
 def _level(paths: Sequence[DiagnosticPath], group: GradingGroup) -> str:
@@ -133,32 +209,7 @@ def _level(paths: Sequence[DiagnosticPath], group: GradingGroup) -> str:
     return group.levels[highest * (len(group.levels) - 1) // 2]
 
 
-def _statements(case_id: str, organ: str, entity: Entity) -> Iterator[dict[str, Any]]:
-    """Four a level: two that are true of the entity, and the two of another one, alike in length. As either two belong
-    together, the words alone do not tell which are true."""
-    large = [kind for kind in CYTOLOGY if (kind in _LARGE) != (entity.kind in _LARGE)]
-    nuclei = {kind: tuple(f"the cells have {text}" for text in texts) for kind, texts in CYTOLOGY.items()}
-    for level, told, right, wrong in (
-        ("low", ARCHITECTURE, entity.field, [name for name in ARCHITECTURE if name != entity.field]),
-        ("high", nuclei, entity.kind, large),
-    ):
-        rng = random.Random(hashlib.sha256(f"{case_id}\0{level}".encode()).digest())
-        near = [name for name in wrong if _alike(told[name], told[right])]
-        chosen = rng.choice(near)
-        basis = _basis(organ, "field" if level == "low" else "kind", chosen)
-        for text in told[right]:
-            yield {"case_id": case_id, "level": level, "statement": text, "true": True}
-        for text in told[chosen]:
-            yield {"case_id": case_id, "level": level, "statement": text, "true": False, "basis": basis}
-
-
-def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
-    shorter, longer = sorted(fmean(map(len, texts)) for texts in (one, other))
-    return shorter >= (1 - LENGTH_TOLERANCE) * longer
-
-
-def _basis(organ: str, part: str, name: str) -> str:
-    """An entity that is drawn so, of the organ where it has one."""
-    organs = [organ, *(other for other in ENTITIES if other != organ)]
-    drawn = [entity.diagnosis for each in organs for entity in ENTITIES[each] if getattr(entity, part) == name]
-    return drawn[0]
+def _drawn_so(kind: str, entity: Entity) -> str:
+    """An entity, another one where there is, that may be drawn with a kind of nest or focus."""
+    others = [other for other in ENTITY_OF.values() if other != entity and kind in (*other.nests, *other.foci)]
+    return (others or [entity])[0].diagnosis

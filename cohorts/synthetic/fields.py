@@ -47,7 +47,7 @@ background = ["debris"]
 
 [standard."tumour cell"]
 kind = "cell"
-raw = ["atypical", "pleomorphic", "giant", "bland"]
+raw = ["atypical", "pleomorphic", "giant", "bland", "stratified"]
 aliases = ["neoplastic cell", "tumor cell", "cancer cell"]
 organ_agnostic = true
 
@@ -69,7 +69,7 @@ organ_agnostic = true
 
 [standard."epithelial cell"]
 kind = "cell"
-raw = ["columnar", "cuboidal", "stratified"]
+raw = ["columnar", "cuboidal"]
 organ_agnostic = true
 
 [standard."squamous cell"]

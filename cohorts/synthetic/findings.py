@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from .entities import BESIDE, CYTOLOGY, FOCI, HOSTS, NESTS, WITHIN, Entity
 from .lesions import Focus, Lesion, Nest
 
-__all__ = ["Wording", "high", "low", "mid"]
+__all__ = ["Wording", "high", "kind_of", "low", "mid"]
 
 
 class Wording:
@@ -54,6 +57,15 @@ def high(nest: Nest, focus: Focus) -> list[str]:
     plain = [text.format(count=_spelled(focus.count)) for text in FOCI[focus.name]]
     plain = [text[0].upper() + text[1:] for text in plain]
     return plain + [f"{text}, {WITHIN[nest.name]}" for text in plain]
+
+
+def kind_of(finding: str, told: Mapping[str, Sequence[str]]) -> str:
+    """The kind of nest or focus that a finding is of: the one with whose sentence in `NESTS` or `FOCI` it begins."""
+    for kind, texts in told.items():
+        for text in texts:
+            if re.match(re.sub(r"\\{\w+\\}", ".+?", re.escape(text)), finding, re.IGNORECASE):
+                return kind
+    raise ValueError(finding)
 
 
 def _spelled(count: int) -> str:

@@ -230,6 +230,16 @@ def _feature(region: shapely.Polygon, name: str, colour: tuple[int, int, int]) -
     }
 
 
+_GRADES = {
+    "pleomorphic": "high",
+    "giant": "high",
+    "comedo": "high",
+    "mitoses": "intermediate",
+    "necrosis": "intermediate",
+}
+"""Grades by focus, others low; so that no grade is much more frequent than the others."""
+
+
 def _details(entity: Entity, nest: Nest, focus: Focus) -> dict[str, str | None]:
     tumour = entity.category in {"malignant", "in situ"}
     invasion = None
@@ -239,9 +249,7 @@ def _details(entity: Entity, nest: Nest, focus: Focus) -> dict[str, str | None]:
         invasion = "no invasion"
     grade = marker = None
     if tumour:
-        grade = {"pleomorphic": "high", "giant": "high", "necrosis": "high", "comedo": "high", "mitoses": "high"}.get(
-            focus.name, "intermediate" if nest.name not in {"crowded-glands", "files"} else "low"
-        )
+        grade = _GRADES.get(focus.name, "low")
         marker = "high proliferation" if focus.name == "mitoses" else "low proliferation"
     return {
         "subtype": entity.subtype,
