@@ -70,7 +70,11 @@ EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 """Pillow's modes that turn into RGB without a change of scale; 16-bit grey would be cut off at 255."""
 
 
-@dataclass(frozen=True)
+ALIKE = ("suite", "task", "answer", "options", "evidence", "metadata", "set_id", "split")
+"""What many items of a task have in common."""
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """An item with its reference, and the 1-based line of the item where it was read from a file."""
 
@@ -124,8 +128,8 @@ def _read(root: Path, suite: str, task: str) -> tuple[list[Asked], list[Fault]]:
     """The items that have a reference, and every fault of the two files."""
     items_file, references_file = item_files(suite, task)
     faults: list[Fault] = []
-    items = read_lines(root, items_file, EvidenceItem, faults)
-    references = read_lines(root, references_file, EvidenceReference, faults)
+    items = read_lines(root, items_file, EvidenceItem, faults, ALIKE)
+    references = read_lines(root, references_file, EvidenceReference, faults, ())
     # An item whose own line is broken excuses its reference, and the other way round.
     meant_items, meant_references = _meant(items.broken), _meant(references.broken)
     vocabulary: Mapping[str, object] = {}

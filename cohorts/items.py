@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
@@ -41,9 +42,12 @@ AnswerKind = Literal["option", "boxes", "number", "terms", "json", "ranking", "t
 _T = TypeVar("_T")
 
 
+_CONTROL = re.compile(r"[\x00-\x1f]")
+
+
 def _inside(value: str) -> str:
     parts = value.replace("\\", "/").split("/")
-    if value.startswith(("/", "\\")) or ":" in parts[0] or ".." in parts or any(ord(letter) < 32 for letter in value):
+    if value.startswith(("/", "\\")) or ":" in parts[0] or ".." in parts or _CONTROL.search(value):
         raise ValueError("a file's path is relative to the cohort's folder and stays inside it")
     return value
 
@@ -53,6 +57,8 @@ def _as_read(text: str) -> str:
 
     Signs stay, as "HER2 +" is not "HER2 -".
     """
+    if text.isascii():  # which has none of these but case and spaces
+        return " ".join(text.casefold().split())
     shown = "".join(letter for letter in unicodedata.normalize("NFKC", text) if unicodedata.category(letter) != "Cf")
     return " ".join(shown.casefold().split())
 

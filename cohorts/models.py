@@ -49,9 +49,10 @@ def _parse_box(value: Any) -> Any:
 
 
 def _visible(value: str) -> str:
-    if all(unicodedata.category(character) in UNSEEN for character in value):
-        raise ValueError("text with at least one visible character is needed")
-    return value
+    for character in value:  # the first is one nearly always
+        if unicodedata.category(character) not in UNSEEN:
+            return value
+    raise ValueError("text with at least one visible character is needed")
 
 
 def _file_stem(value: str) -> str:

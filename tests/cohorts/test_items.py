@@ -305,3 +305,39 @@ def test_lines_leave_out_what_is_default(tmp_path: Path) -> None:
     text = (tmp_path / ITEMS).read_text()
     assert "images" not in text
     assert '"answer": 2' in (tmp_path / REFERENCES).read_text()
+
+
+def test_what_items_have_in_common_is_held_once_and_they_are_what_their_lines_say(tmp_path: Path) -> None:
+    written = [item(number, **({"metadata": {"organ": "liver"}} if number == 2 else {})) for number in range(4)]
+    build_evidence(tmp_path, written, [reference(number) for number in range(4)], pixels=False)
+    found = load_items(Cohort.load(tmp_path), SUITE, TASK)
+    for asked, line, number in zip(found, written, range(4), strict=True):
+        alone = EvidenceItem.model_validate(line)
+        assert asked.item == alone
+        assert asked.item.model_dump_json(exclude_unset=True) == alone.model_dump_json(exclude_unset=True)
+        assert asked.reference == EvidenceReference.model_validate(reference(number))
+    first, second, third, _ = (asked.item for asked in found)
+    assert first.options is second.options is third.options
+    assert first.metadata is second.metadata
+    assert third.metadata != first.metadata
+    assert first.model_copy(update={"split": "val"}).model_fields_set != first.model_fields_set
+
+
+def test_a_byte_that_is_no_text_far_into_a_file_is_found_on_its_line(tmp_path: Path) -> None:
+    count = 200
+    build_evidence(tmp_path, [item(n) for n in range(count)], [reference(n) for n in range(count)], pixels=False)
+    path = tmp_path / "items" / SUITE / f"{TASK}.jsonl"
+    lines = path.read_bytes().split(b"\n")
+    lines[150] = lines[150].replace(b"sheets", b"sh\xffets")
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(CohortError) as caught:
+        load_items(Cohort.load(tmp_path), SUITE, TASK)
+    assert [(fault.file, fault.line) for fault in caught.value.faults] == [(f"items/{SUITE}/{TASK}.jsonl", 151)]
+
+
+def test_a_line_cut_short_is_told_with_its_column(tmp_path: Path) -> None:
+    build_evidence(tmp_path, [item()], [reference()], pixels=False)
+    path = tmp_path / "items" / SUITE / f"{TASK}.jsonl"
+    path.write_text('{"item_id": "i1"\n' + path.read_text())
+    with pytest.raises(CohortError, match=r"choice.jsonl:1: not JSON: Expecting ',' delimiter, column 17"):
+        load_items(Cohort.load(tmp_path), SUITE, TASK)
