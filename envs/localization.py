@@ -19,7 +19,10 @@ Observation (Dict)
     view_box              float32 (4,)   0..1                   the last ROI in the search box
     view_magnification    float32 (1,)   0..200                 what the view resulted in
     target_magnification  float32 (1,)   0..200                 what the query asks for
+    overview_extent       float32 (2,)   0..1                   width and height of the overview without its padding:
+                                                                what turns boxes in 0..1 into its pixels
     budget_left           float32 (1,)   0..1                   share of the ROIs left
+    rois_left             float32 (1,)   0..10,000              how many that are (10,000 where there are more)
 Images keep their aspect (to the nearest whole pixel); padding on the right and below is the slide's background. Before
 the first look view and context are background, and view_box and view_magnification are 0. `observe` leaves parts out:
 what is not observed is not read.
@@ -80,6 +83,7 @@ OVERVIEW_CAP = 0.25
 
 MAX_INVALID_IN_A_ROW = 3
 MAX_MAGNIFICATION = 200.0
+MAX_ROIS_SHOWN = 10_000
 MIN_IMAGE_PX, MAX_IMAGE_PX = 36, 8192
 """Below 36 px the usual convolutional encoders fail; above 8,192 px an observation takes 200 MB."""
 
@@ -161,7 +165,9 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         observation["view_box"] = spaces.Box(0, 1, (4,), np.float32)
         observation["view_magnification"] = spaces.Box(0, MAX_MAGNIFICATION, (1,), np.float32)
         observation["target_magnification"] = spaces.Box(0, MAX_MAGNIFICATION, (1,), np.float32)
+        observation["overview_extent"] = spaces.Box(0, 1, (2,), np.float32)
         observation["budget_left"] = spaces.Box(0, 1, (1,), np.float32)
+        observation["rois_left"] = spaces.Box(0, MAX_ROIS_SHOWN, (1,), np.float32)
         observed = _observed(observation, observe)
         self._parts = tuple(observed)
         self.observation_space = spaces.Dict(observed)
@@ -285,6 +291,10 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
                 return np.array([view.magnification if view else 0], np.float32)
             case "target_magnification":
                 return np.array([self._query.magnification], np.float32)
+            case "overview_extent":
+                return np.array(self._overview.size, np.float32) / np.float32(self.overview_px)
+            case "rois_left":
+                return np.array([min(self._rois_left, MAX_ROIS_SHOWN)], np.float32)
             case _:
                 return np.array([self._rois_left / self._budget if self._budget else 0], np.float32)
 

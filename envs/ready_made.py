@@ -40,8 +40,8 @@ Env = gym.Env[Any, Any]
 
 def localization_pan_zoom(*, view_px: int = 96, overview_px: int = 96, **localization: Any) -> Env:
     """`wsigym/LocalizationPanZoom-v0`. Observation: overview, three concentric views of `view_px` a side, view_box,
-    target_magnification and budget_left."""
-    observe = ("overview", "view_box", "target_magnification", "budget_left")
+    target_magnification, overview_extent, budget_left and rois_left."""
+    observe = ("overview", "view_box", "target_magnification", "overview_extent", "budget_left", "rois_left")
     env = LocalizationEnv(view_px=view_px, overview_px=overview_px, observe=observe, **localization)
     return PanZoom(ConcentricViews(env, view_px))
 

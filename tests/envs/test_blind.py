@@ -41,6 +41,13 @@ def test_blind_images_hides_every_image_and_nothing_else(tiny_cohort: Path) -> N
         for name in ("overview", "view", "context"):
             assert (observation[name] == 255).all()
             assert observation[name].shape == seen_observation[name].shape
-        for name in ("view_box", "view_magnification", "target_magnification", "budget_left"):
+        for name in (
+            "view_box",
+            "view_magnification",
+            "target_magnification",
+            "overview_extent",
+            "budget_left",
+            "rois_left",
+        ):
             np.testing.assert_array_equal(observation[name], seen_observation[name])
     assert (pairs[1][0][0]["view"] != 255).any()

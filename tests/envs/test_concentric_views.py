@@ -38,7 +38,8 @@ def start(env: gym.Env[Any, Any], target: str = "glands") -> tuple[Any, dict[str
 
 def test_the_observation(cohort: Cohort) -> None:
     env = make(cohort, context=[5])
-    others = {"overview", "view_box", "view_magnification", "target_magnification", "budget_left"}
+    others = {"overview", "view_box", "view_magnification", "target_magnification", "overview_extent"}
+    others |= {"budget_left", "rois_left"}
     assert set(env.observation_space.spaces) == {"view", "view_quarter", "view_sixteenth"} | others
     observation, *_ = start(env)
     assert all((observation[name] == 255).all() and observation[name].shape == (PX, PX, 3) for name in SHARES)

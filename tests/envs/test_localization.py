@@ -96,6 +96,9 @@ def test_the_first_observation_and_info(cohort: Cohort) -> None:
     assert observation["view_magnification"].tolist() == [0]
     assert observation["target_magnification"].tolist() == [10]
     assert observation["budget_left"].tolist() == [1]
+    assert observation["rois_left"].tolist() == [info["rois_left"]] == [7]
+    width, height = info["overview_size"]
+    assert observation["overview_extent"].tolist() == [width / env.overview_px, height / env.overview_px]
 
 
 @pytest.mark.parametrize("target", SEARCHED)
@@ -174,6 +177,7 @@ def test_spending_the_last_roi_ends_nothing(cohort: Cohort, target: str, rois: i
         observation, reward, terminated, truncated, info = env.step(extract_roi(INSIDE))
         assert (reward, terminated, truncated, info["rois_left"]) == (0, False, False, left)
         assert observation["budget_left"] == np.float32(left / rois)
+        assert observation["rois_left"] == left
         assert not info.keys() & {"error", "note", "outcome", "iou", "hit"}
     *_, terminated, _, info = env.step(finish_and_report(INSIDE))
     assert terminated

@@ -43,7 +43,7 @@ def test_what_is_in_them(kwargs: dict[str, Any]) -> None:
     pan_zoom, continuous = (gym.make(env_id, **kwargs) for env_id in IDS)
     assert set(pan_zoom.observation_space) == {  # type: ignore[call-overload]
         *("view", "view_quarter", "view_sixteenth"),
-        *("overview", "view_box", "target_magnification", "budget_left"),
+        *("overview", "view_box", "target_magnification", "overview_extent", "budget_left", "rois_left"),
     }
     assert pan_zoom.action_space == gym.spaces.Discrete(7)
     assert set(continuous.observation_space) >= {"overview", "view", "view_box"}  # type: ignore[call-overload]
