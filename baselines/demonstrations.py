@@ -47,11 +47,11 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: `detours` are those of the `moves`, `mean_score` is over episodes."""
+    """What was written: `detours` are those of the `looks`, `mean_score` is over episodes."""
 
     path: Path
     episodes: int
-    moves: int
+    looks: int
     detours: int
     mean_score: float
 
@@ -83,7 +83,7 @@ def write_demonstrations(
     arguments: dict[str, Any] = {"split": split, "budget": budget, "view_px": view_px, "overview_px": view_px}
     env = gym.make(PAN_ZOOM, cohort=cohort, **arguments)
     experts = PanZoomExperts(cohort, split)
-    moves = wrong = 0
+    looks = wrong = 0
     about: list[dict[str, Any]] = []
     with new_folder(out) as folder:
         storage = minari.dataset.minari_storage.MinariStorage.new(
@@ -107,7 +107,7 @@ def write_demonstrations(
             played = play_expert(env, experts, each, reset_seed, detours)
             batch.append(played)
             about.append(_about(played))
-            moves += len(played) - 1
+            looks += len(played) - 1
             wrong += int(played.detours.sum())
             if len(about) == len(to_play) or sum(map(_bytes, batch)) > BATCH_BYTES:
                 storage.update_episodes([_buffer(minari, each) for each in batch])
@@ -116,7 +116,7 @@ def write_demonstrations(
                 progress(len(about), len(to_play))
         storage.update_episode_metadata(about)
     env.close()
-    return Written(out, len(about), moves, wrong, float(np.mean([each["score"] for each in about])))
+    return Written(out, len(about), looks, wrong, float(np.mean([each["score"] for each in about])))
 
 
 def read_demonstrations(path: str | Path) -> Iterator[Demonstration]:

@@ -25,6 +25,7 @@ from . import (
     bench,
     cohort,
     demo,
+    demos,
     endpoint,
     items,
     judge,
@@ -57,7 +58,7 @@ app.add_typer(judge.app, name="judge")
 app.add_typer(tiles.app, name="tiles")
 for command in (
     demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, replay.replay, table.table,
-    transcripts.transcripts, serve.serve_scripted, audit.audit, review.review, review.export,
+    transcripts.transcripts, demos.demos, serve.serve_scripted, audit.audit, review.review, review.export,
 ):  # fmt: skip
     app.command()(command)
 
