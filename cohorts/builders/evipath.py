@@ -179,7 +179,7 @@ def _group(entry: SlideEntry, set_id: str) -> dict[str, str]:
 # -- T4 -----------------------------------------------------------------------------------------------------------
 
 CATEGORIES = (
-    "Malignant tumour",
+    "Malignant primary or metastatic tumour",
     "In situ or precursor lesion",
     "Benign tumour or tumour-like lesion",
     "Inflammatory, reactive or normal tissue",
