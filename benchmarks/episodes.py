@@ -39,6 +39,7 @@ __all__ = [
     "Player",
     "Seat",
     "Setup",
+    "base_policy",
     "episode_seed",
     "failed_record",
     "policy_label",
@@ -79,6 +80,11 @@ def policy_label(policy: str, blind: str | None = None) -> str:
     if blind not in BLINDS:
         raise UnknownNameError("blind", blind, BLINDS)
     return f"{policy}{BLIND_MARK}{blind}"
+
+
+def base_policy(label: str) -> str:
+    """The policy's own name, of a policy or a control as records name it."""
+    return label.partition(BLIND_MARK)[0]
 
 
 def episode_seed(key: EpisodeKey) -> int:
@@ -123,7 +129,7 @@ class Seat:
         """The environment and the policy of an episode; made when they are first asked for."""
         who, where = (key.policy, key.endpoint), (key.budget, _blind_of(key))
         if who not in self._policies:
-            policy = self._make_policy(key.policy.partition(BLIND_MARK)[0], key.endpoint)
+            policy = self._make_policy(base_policy(key.policy), key.endpoint)
             if getattr(policy, "reads_training", False):
                 setup = self._setup
                 training = setup.task.items(setup.cohort, TRAINING_SPLIT, setup.env_arguments)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from .engines import Engine
 from .episodes import MakePolicy, Player
 from .models import AGENT, Models, OpenModels, Spent
 from .records import EpisodeKey, EpisodeRecord
 from .run_folder import RunFolder
 from .together import play_together
-from .workers import play_all
 
 __all__ = ["Playing", "Progress", "RunSummary"]
 
@@ -61,10 +61,10 @@ class Playing:
         self._first_error: str | None = None
         self._models: OpenModels | None = None
 
-    def all(self, player: Player, models: Models | None, jobs: int, concurrency: int) -> RunSummary:
+    def all(self, player: Player, models: Models | None, engine: Engine, concurrency: int) -> RunSummary:
         """Play them; `models` is None where agents ask none that a run knows of."""
         self._tell()
-        with closing(_records(player, self._baselines, jobs)) as records:
+        with closing(engine(player, self._baselines)) as records:
             for record in records:
                 self._keep(record)
         if models is None:
@@ -120,10 +120,3 @@ class Playing:
 
 async def _nothing() -> None:
     pass
-
-
-def _records(player: Player, todo: Sequence[EpisodeKey], jobs: int) -> Generator[EpisodeRecord, None, None]:
-    if jobs == 1 or len(todo) < 2:
-        yield from map(player.play, todo)
-    else:
-        yield from play_all(player.setup, todo, jobs)

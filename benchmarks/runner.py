@@ -4,7 +4,8 @@
     run("evipath/localization", policies=["agent:localizer"], endpoints=[endpoint], concurrency=32, out="my-run")
 
 Everything that can be checked is checked before the first episode. The same call again goes on with what is missing.
-Baselines play one after the other, or in several processes; agents play many episodes side by side in this one.
+Baselines play one after the other, in several processes or on a cluster; agents play many episodes side by side in this
+process.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import wsigym
@@ -24,6 +26,7 @@ from wsigym.cohorts.synthetic import default_cohort
 from wsigym.envs.policy import Policy
 from wsigym.errors import CohortError, InvalidArgumentError, UnknownNameError
 
+from .engines import PROCESSES, make_engine
 from .episodes import Player, Setup, policy_label, utc_now
 from .models import AGENT, Models, endpoint_stamp
 from .playing import Playing, Progress, RunSummary
@@ -37,6 +40,11 @@ __all__ = ["Progress", "RunSummary", "run"]
 
 DEFAULT_CONCURRENCY = 4
 
+AGENTS_ALONE = (
+    "agents play in one process, many episodes at once, beside their cost limit and the log of their requests; give "
+    "concurrency, and run baselines that need several processes or machines in a call of their own."
+)
+
 
 def run(
     task: str,
@@ -49,7 +57,10 @@ def run(
     budgets: Sequence[str] = (),
     seeds: Sequence[int] = (0,),
     blind: Sequence[str] = (),
-    jobs: int = 1,
+    jobs: int | None = None,
+    engine: str = PROCESSES,
+    address: str | None = None,
+    resources: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
     endpoints: Sequence[Endpoint | Sequence[Endpoint]] = (),
     concurrency: int | None = None,
     max_cost: float | None = None,
@@ -68,8 +79,11 @@ def run(
             ("text", "images") adds a control row to each.
         cohort: its folder; None takes the synthetic default cohort.
         split, subset: which items: "all", a number drawn by lot, or a subset of the task's own, such as "paper".
-        jobs: processes; more than one are spawned, so `make_policy` must be importable then. Records do not depend
-            on it, apart from times and the order of lines.
+        jobs: processes, 1 by default; more than one are spawned, so `make_policy` must be importable then. Records do
+            not depend on it, apart from times and the order of lines.
+        engine: "processes" of this machine, or "ray": on a cluster, where `jobs` is by default what there is room for.
+            `address` is that of the Ray to use (`wsigym.benchmarks.ray_engine.play_on_ray`), `resources` the
+            `num_cpus` and `num_gpus` of a worker by policy, 1 and 0 by default. Records do not depend on these either.
         endpoints: whom agents ask: each is an endpoint, or several that share an agent's roles; every agent plays with
             each. `scripted` without an address is a server of its own, which the run starts and stops.
         concurrency: episodes of agents in flight, 4 by default. Records do not depend on it, but for times.
@@ -85,12 +99,15 @@ def run(
     """
     the_task = find_task(task)
     arguments = _env_arguments(the_task, env_arguments or {})
-    if jobs < 1:
-        raise InvalidArgumentError(f"jobs is {jobs}; at least 1 process is needed.")
     if not policies:
         raise InvalidArgumentError("no policy was given; name at least one.")
+    play = make_engine(engine, policies, jobs=jobs, address=address, resources=resources)
     agents = [policy for policy in dict.fromkeys(policies) if policy.startswith(AGENT)]
-    models = _models(the_task, agents, endpoints, max_cost, egress, jobs, concurrency, made_outside=bool(make_policy))
+    if agents and (jobs or 1) > 1:
+        raise InvalidArgumentError(f"jobs is {jobs}: {AGENTS_ALONE}")
+    if agents and engine != PROCESSES:
+        raise InvalidArgumentError(f"engine is {engine!r}: {AGENTS_ALONE}")
+    models = _models(the_task, agents, endpoints, max_cost, egress, concurrency, made_outside=bool(make_policy))
     sights = (None, *dict.fromkeys(blind))
     labels = [policy_label(policy, sight) for policy in dict.fromkeys(policies) for sight in sights]
     budgets_of = {
@@ -157,7 +174,7 @@ def run(
         if models:
             models.check(agents)
         with RunFolder(out, config) as folder:
-            return Playing(folder, keys, progress).all(player, models, jobs, concurrency or DEFAULT_CONCURRENCY)
+            return Playing(folder, keys, progress).all(player, models, play, concurrency or DEFAULT_CONCURRENCY)
 
 
 def _models(
@@ -166,7 +183,6 @@ def _models(
     endpoints: Sequence[Endpoint | Sequence[Endpoint]],
     max_cost: float | None,
     egress: str,
-    jobs: int,
     concurrency: int | None,
     *,
     made_outside: bool,
@@ -180,11 +196,6 @@ def _models(
                 f"({AGENT}NAME); baselines take jobs."
             )
         return None
-    if jobs > 1:
-        raise InvalidArgumentError(
-            f"jobs is {jobs}: agents play in one process, many episodes at once; give concurrency, and run baselines "
-            "that need several processes in a call of their own."
-        )
     if concurrency is not None and concurrency < 1:
         raise InvalidArgumentError(f"concurrency is {concurrency}; at least 1 episode is in flight.")
     if made_outside:

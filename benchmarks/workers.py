@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 import warnings
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -22,16 +22,11 @@ from multiprocessing.context import SpawnProcess
 
 from wsigym.errors import RunError, WsigymWarning
 
-from .episodes import Player, Setup, failed_record
+from .episodes import Player, Setup
+from .handout import DEATHS_ALLOWED, Handout
 from .records import EpisodeKey, EpisodeRecord
 
 __all__ = ["play_all"]
-
-DEATHS_ALLOWED = 1
-"""How often the worker of an episode may die before the episode is given up."""
-
-MAX_CHUNK = 16
-"""Episodes handed to a worker at once. Neighbours share a slide, whose tiles stay in the worker's cache."""
 
 
 def play_all(setup: Setup, keys: Sequence[EpisodeKey], jobs: int) -> Iterator[EpisodeRecord]:
@@ -58,16 +53,13 @@ class _Worker:
 class _Pool:
     def __init__(self, setup: Setup, keys: Sequence[EpisodeKey], jobs: int) -> None:
         self._setup = setup
-        self._waiting = deque(keys)
-        self._left = len(keys)
-        self._chunk = max(1, min(MAX_CHUNK, len(keys) // (4 * jobs) if jobs else 1))
-        self._deaths: Counter[EpisodeKey] = Counter()
+        self._handout = Handout(setup, keys, jobs)
         self._stillborn = 0
         self._context = multiprocessing.get_context("spawn")
         self._workers = [self._start() for _ in range(jobs)]
 
     def records(self) -> Iterator[EpisodeRecord]:
-        while self._left:
+        while self._handout.left:
             pipes = {worker.pipe: worker for worker in self._workers}
             for pipe in wait(list(pipes)):
                 worker = pipes[pipe]  # type: ignore[index]  # only pipes were waited for
@@ -78,7 +70,7 @@ class _Pool:
                     continue
                 if worker.ready:
                     worker.given.popleft()
-                    self._left -= 1
+                    self._handout.left -= 1
                     yield EpisodeRecord.model_validate_json(message)
                 worker.ready = True
                 self._give(worker)
@@ -100,9 +92,9 @@ class _Pool:
 
     def _give(self, worker: _Worker) -> None:
         """The next chunk, once the last is done."""
-        if worker.given or not self._waiting:
+        if worker.given or not self._handout.waiting:
             return
-        chunk = [self._waiting.popleft() for _ in range(min(self._chunk, len(self._waiting)))]
+        chunk = self._handout.chunk()
         worker.given.extend(chunk)
         with contextlib.suppress(OSError):  # It is dead; the next wait says so.
             worker.pipe.send(chunk)
@@ -121,16 +113,9 @@ class _Pool:
                     f"worker processes die while starting (exit code {code}); run with --jobs 1 to see why. "
                     "A script that calls run(jobs=...) needs `if __name__ == '__main__':` around the call."
                 )
-        if worker.given:
-            key = worker.given[0]
-            self._deaths[key] += 1
-            if self._deaths[key] > DEATHS_ALLOWED:
-                worker.given.popleft()
-                self._left -= 1
-                error = f"its worker process died {self._deaths[key]} times (exit code {code} the last time)"
-                yield failed_record(self._setup, key, error)
-        self._waiting.extendleft(reversed(worker.given))
-        if self._waiting:
+        if (given_up := self._handout.lost(worker.given, f"exit code {code}")) is not None:
+            yield given_up
+        if self._handout.waiting:
             self._workers.append(self._start())
 
 

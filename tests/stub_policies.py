@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -15,6 +16,7 @@ from wsigym.agents.records import AgentRecord
 from wsigym.envs.localization import extract_roi, finish_and_report
 from wsigym.envs.policy import Info, NoAnswer, Observation, Policy, SeededPolicy
 from wsigym.envs.views import ImageSource
+from wsigym.slides import cache_info
 
 
 class Looker(SeededPolicy):
@@ -78,6 +80,21 @@ class Sleeper(Looker):
     def act(self, observation: Observation, info: Info) -> Any:
         (self.folder / str(os.getpid())).touch()
         time.sleep(1000)
+
+
+class TellsWhere(Looker):
+    """Says in what process it plays, and with what."""
+
+    def act(self, observation: Observation, info: Info) -> Any:
+        action = super().act(observation, info)
+        where = {
+            "process": os.getpid(),
+            "threads": os.environ.get("OMP_NUM_THREADS"),
+            "folder": str(Path.cwd()),
+            "cache_bytes": cache_info().max_bytes,
+        }
+        self.remarks = {"reason": json.dumps(where)}
+        return action
 
 
 class Peeker(Looker):

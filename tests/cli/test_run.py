@@ -83,6 +83,10 @@ def test_what_the_system_refuses_is_one_line(
         ([TASK, "--cohort", "/nowhere"], "/nowhere/cohort.json: no such file"),
         ([TASK, "--subset", "1000"], "subset 1000: allowed are 1 to 10"),
         ([TASK, "--view-px", "3"], "view_px is 3; allowed are"),
+        ([TASK, "--engine", "dask"], "unknown engine 'dask'. Known: processes, ray."),
+        ([TASK, "--address", "auto"], "address: processes of this machine take jobs alone"),
+        ([TASK, "--engine", "ray", "--resources", "oracle=num_gpus"], "--resources oracle=num_gpus: 'num_gpus' is no"),
+        ([TASK, "--engine", "ray", "--resources", "a=b=num_gpus:1,num_cpus:2"], "resources 'a=b'. Known: oracle."),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

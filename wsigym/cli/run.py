@@ -46,7 +46,24 @@ Out = Annotated[Path, typer.Option(help="The run folder. An unfinished run in it
 CohortFolder = Annotated[Path | None, typer.Option("--cohort", help="The cohort's folder (default: a synthetic one).")]
 Split = Annotated[str | None, typer.Option(help="train, val or test (default: all slides).")]
 Subset = Annotated[str, typer.Option(help="Which items: all, a number, or the task's own, such as paper.")]
-Jobs = Annotated[int, typer.Option(help="Processes.")]
+Jobs = Annotated[
+    int | None, typer.Option(help="Processes (default: 1; with --engine ray as many as there is room for).")
+]
+Engine = Annotated[str, typer.Option(help="What plays the episodes of baselines: processes, or ray.")]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the Ray to use: HOST:PORT, auto, local (default: $RAY_ADDRESS, else a Ray of the run's own)."
+    ),
+]
+ResourcesOf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--resources",
+        metavar="POLICY=NAME:NUMBER",
+        help="What a policy's Ray worker needs: tile-scorer:PATH=num_gpus:0.25,num_cpus:2. May be repeated.",
+    ),
+]
 Blind = Annotated[
     list[str] | None, typer.Option(help="Add control rows that do not see: text or images. May be repeated.")
 ]
@@ -83,7 +100,10 @@ def run(
     budget: Annotated[str | None, typer.Option(help=f"{BUDGETS} (default: the task's).")] = None,
     seed: Annotated[int, typer.Option(help="Of the policies' random numbers.")] = 0,
     blind: Blind = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
+    engine: Engine = "processes",
+    address: Address = None,
+    resources: ResourcesOf = None,
     endpoint: EndpointNames = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -114,6 +134,9 @@ def run(
         subset=subset,
         blind=blind or [],
         jobs=jobs,
+        engine=engine,
+        address=address,
+        resources=_resources(resources or []),
         endpoints=chosen_setups(endpoint, base_url, model, endpoints, settings, api_key_env, coordinates),
         concurrency=concurrency,
         max_cost=max_cost,
@@ -135,7 +158,10 @@ def sweep(
     subset: Subset = "all",
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0 to this less one.")] = 1,
     blind: Blind = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
+    engine: Engine = "processes",
+    address: Address = None,
+    resources: ResourcesOf = None,
     endpoint: EndpointNames = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -166,6 +192,9 @@ def sweep(
         subset=subset,
         blind=blind or [],
         jobs=jobs,
+        engine=engine,
+        address=address,
+        resources=_resources(resources or []),
         endpoints=chosen_setups(endpoint, base_url, model, endpoints, settings, api_key_env, coordinates),
         concurrency=concurrency,
         max_cost=max_cost,
@@ -211,6 +240,22 @@ def _env_arguments(given: Sequence[str]) -> dict[str, Any]:
                 "skip_empty=false or magnifications=[2.5,10,20]."
             ) from None
     return arguments
+
+
+def _resources(given: Sequence[str]) -> dict[str, dict[str, float]]:
+    resources: dict[str, dict[str, float]] = {}
+    for text in given:
+        policy, _, wanted = text.rpartition("=")  # a path may hold "=", what is wanted does not
+        for part in wanted.split(","):
+            name, _, number = part.partition(":")
+            try:
+                resources.setdefault(policy, {})[name] = float(number)
+            except ValueError:
+                raise InvalidArgumentError(
+                    f"--resources {text}: {part!r} is no resource; write POLICY=NAME:NUMBER, such as "
+                    "tile-scorer:PATH=num_gpus:0.25,num_cpus:2."
+                ) from None
+    return resources
 
 
 def _run(task: str, out: Path, as_json: bool, *, seeds: Sequence[int], **arguments: Any) -> None:

@@ -1,0 +1,54 @@
+"""Which worker plays which episodes, by one rule for every engine, and what becomes of those whose worker dies."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+
+from .episodes import Setup, failed_record
+from .records import EpisodeKey, EpisodeRecord
+
+__all__ = ["DEATHS_ALLOWED", "Handout"]
+
+DEATHS_ALLOWED = 1
+"""How often the worker of an episode may die before the episode is given up."""
+
+MAX_CHUNK = 16
+"""Episodes handed to a worker at once. Neighbours share a slide, whose tiles stay in the worker's cache."""
+
+
+class Handout:
+    """The episodes of a run in the order of play, given out to `workers` in chunks of neighbours.
+
+    `left` counts those without a record; whoever gets a record from a worker takes one off.
+    """
+
+    def __init__(self, setup: Setup, keys: Sequence[EpisodeKey], workers: int) -> None:
+        self.left = len(keys)
+        self._setup = setup
+        self._waiting = deque(keys)
+        self._chunk = max(1, min(MAX_CHUNK, len(keys) // (4 * workers) if workers else 1))
+        self._deaths: Counter[EpisodeKey] = Counter()
+
+    @property
+    def waiting(self) -> int:
+        """How many no worker has been given."""
+        return len(self._waiting)
+
+    def chunk(self) -> list[EpisodeKey]:
+        return [self._waiting.popleft() for _ in range(min(self._chunk, len(self._waiting)))]
+
+    def lost(self, unfinished: Sequence[EpisodeKey], how: str) -> EpisodeRecord | None:
+        """A worker died with these episodes unfinished, of which it was playing the first: they come first again.
+
+        One that was under way when its worker died, twice, is given up: its record is returned, and says `how`.
+        """
+        again, record = list(unfinished), None
+        if again:
+            self._deaths[again[0]] += 1
+            if (times := self._deaths[again[0]]) > DEATHS_ALLOWED:
+                error = f"its worker process died {times} times ({how} the last time)"
+                record = failed_record(self._setup, again.pop(0), error)
+                self.left -= 1
+        self._waiting.extendleft(reversed(again))
+        return record
