@@ -7,6 +7,7 @@ It reads what a model would read and nothing else: the conversation that it is s
     "Request: propose"                           ranked candidates from the overview
     "Request: judge"                             a verdict on a look
     "Request: score tile", "score page"          Yes or No, and a score, of tiles
+    "Request: rewrite"                           the question with other words before it, by the seed
     options "A. ..."                             a letter, by the seed
     how to answer an item without options        truth values, a diagnosis, a box, a number or terms, by the seed
     any other tool                               a call that its schema allows
@@ -48,6 +49,9 @@ TILE_SHARE = 0.5
 
 NOTE = re.compile(r"nuclear density ([\d.]+) in \[([^\]]+)\]")
 """How a reason keeps what a look showed."""
+
+OPENINGS = ("From what is given", "Going by what is shown", "By what can be seen here", "Judging by the evidence")
+"""What a question is rewritten with."""
 
 OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s+\S", re.MULTILINE)
 
@@ -107,6 +111,9 @@ def _in_text(conversation: Conversation, logprobs: bool, seed: int) -> Reply:
     if kind == "score tile" and conversation.images:
         yes = _suspicion(conversation.images[-1], _tile_half_sure(conversation))
         return Reply(_yes_or_no(yes) if logprobs else f"{_yes_or_no(yes)} {yes:.3f}", yes=yes)
+    if kind == "rewrite" and (question := re.search(r"^Question: (.+)$", told, re.MULTILINE)):
+        opening = OPENINGS[_drawn(conversation, seed, len(OPENINGS))]
+        return Reply(f"{opening}, {question[1][:1].lower()}{question[1][1:]}")
     if EXTRACT_ROI in told and FINISH_AND_REPORT in told:
         name, arguments = _search(conversation, (EXTRACT_ROI, FINISH_AND_REPORT))
         return Reply(data={"tool": name, "arguments": arguments})

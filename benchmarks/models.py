@@ -108,6 +108,10 @@ class OpenModels:
         setup = self._models.setups[label]
         return _make_agent(name, [self._clients[endpoint.name] for endpoint in setup], self._models.environment)
 
+    def client(self, name: str) -> Client:
+        """The client of the endpoint of that name."""
+        return self._clients[name]
+
     @property
     def in_all(self) -> Spent:
         """What the run's folder has seen, earlier calls included."""

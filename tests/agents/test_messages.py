@@ -187,7 +187,7 @@ def test_what_is_disclosed() -> None:
 
 def test_prompts_are_versioned_and_known_by_their_hash() -> None:
     files = sorted(PROMPTS.glob("*.md"))
-    assert len(files) == 6
+    assert len(files) == 7
     for file in files:
         found = prompt(file.stem)
         assert found.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()

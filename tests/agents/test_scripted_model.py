@@ -17,6 +17,7 @@ from PIL import Image
 
 from wsigym.agents.client import STOP_THINKING
 from wsigym.agents.messages import item_text
+from wsigym.agents.prompting import prompt
 from wsigym.agents.scripted_chat import json_objects
 from wsigym.agents.scripted_model import Reply, next_message
 from wsigym.agents.tools import TOOLS, must_call, tools_as_text
@@ -388,3 +389,14 @@ def test_items_without_options_are_answered_in_their_form(kind: str) -> None:
         assert next_message(request, seed) == reply
         said.add(words)
     assert len(said) > 1
+
+
+def test_a_question_is_rewritten_with_all_that_it_holds() -> None:
+    asked = 'Which image shows this finding at 10x: "Crowded glands"?'
+    texts = [prompt("stem-v1").filled(question=asked)]
+    first = next_message({"messages": [{"role": "user", "content": texts[0]}]})
+    assert first.text.endswith('which image shows this finding at 10x: "Crowded glands"?')
+    assert first.text != asked
+    again = [*texts, "That cannot be used (not one question). Try again."]
+    repeated = next_message({"messages": [{"role": "user", "content": text} for text in again]})
+    assert repeated.text.endswith(first.text.partition(", ")[2])

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import filelock
 import pytest
-from cohort_builder import build_cohort
+from cohort_builder import build_cohort, read_lines
 from typer.testing import CliRunner
 
 from wsigym.cli import app
-from wsigym.errors import InvalidArgumentError, UnknownNameError
+from wsigym.errors import EgressError, InvalidArgumentError, RunError, UnknownNameError
 
 WORDS = ("ash", "birch", "cedar", "dogwood", "elm", "fir")
 
@@ -95,3 +96,55 @@ def test_mistakes_are_answered(cohort: Path, call: Callable[..., str], tmp_path:
     ):  # fmt: skip
         with pytest.raises(error):
             call(*arguments)
+
+
+@pytest.mark.network
+def test_questions_in_a_models_words(cohort: Path, call: Callable[..., str], tmp_path: Path) -> None:
+    """By the built-in scripted model: accepted, logged, and not asked for again."""
+    asked = ("items", "build", "evipath/verification", cohort, "--stem-endpoint", "scripted", "--max-cost", "1")
+    call("items", "build", "evipath/verification", cohort)
+    before = read_lines(cohort / "items" / "evipath" / "verification.jsonl")
+    first = CliRunner().invoke(app, list(map(str, asked)), catch_exceptions=False)
+    assert first.exit_code == 0
+    assert first.stdout.startswith("evipath/verification: 12 items in ")
+    assert first.stderr.startswith("12 requests, ")
+    after = read_lines(cohort / "items" / "evipath" / "verification.jsonl")
+    assert [line | {"question": ""} for line in after] == [line | {"question": ""} for line in before]
+    assert all(new["question"] != old["question"] for new, old in zip(after, before, strict=True))
+    references = read_lines(cohort / "references" / "evipath" / "verification.jsonl")
+    assert {line["provenance"]["stem"] for line in references} == {"endpoint scripted"}
+    again = CliRunner().invoke(app, list(map(str, asked)), catch_exceptions=False)
+    assert again.stderr.startswith("0 requests, ")
+    assert read_lines(cohort / "items" / "evipath" / "verification.jsonl") == after
+    assert call("cohort", "check", cohort)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "words"),
+    [
+        ("evipath/verification", ["--max-cost", "1"], "--max-cost is what --stem-endpoint may cost"),
+        ("casescope/a1", ["--stem-endpoint", "scripted"], "--stem-endpoint is of evipath's options"),
+        ("pathview", ["--stem-endpoint", "scripted"], "--stem-endpoint is of evipath's options"),
+        ("pathview", ["--cell", "organ"], "--cell is of evipath's options"),
+    ],
+)
+def test_options_that_would_do_nothing(cohort: Path, task: str, options: list[str], words: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=words):
+        CliRunner().invoke(app, ["items", "build", task, str(cohort), *options], catch_exceptions=False)
+
+
+def test_where_questions_may_go(cohort: Path, tmp_path: Path) -> None:
+    file = tmp_path / "endpoints.toml"
+    file.write_text('[endpoints.far]\nbase_url = "https://192.0.2.1/v1"\nmodel = "m"\n')
+    asked = ["items", "build", "evipath/verification", str(cohort), "--stem-endpoint", "far", "--endpoints", str(file)]
+    with pytest.raises(EgressError, match="endpoint 'far' is outside"):
+        CliRunner().invoke(app, asked, catch_exceptions=False)
+    with pytest.raises(InvalidArgumentError, match="--max-cost needs a price"):
+        CliRunner().invoke(app, [*asked, "--egress", "any", "--max-cost", "1"], catch_exceptions=False)
+
+
+def test_two_builds_at_once_do_not_share_a_log(cohort: Path) -> None:
+    (cohort / "stems").mkdir(exist_ok=True)
+    asked = ["items", "build", "evipath/verification", str(cohort), "--stem-endpoint", "scripted"]
+    with filelock.FileLock(cohort / "stems" / ".lock"), pytest.raises(RunError, match="in use by another build"):
+        CliRunner().invoke(app, asked, catch_exceptions=False)

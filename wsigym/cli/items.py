@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import InvalidArgumentError, RunError
 
 from .endpoint import EndpointsFile, Settings, chosen_endpoint
+from .models import told_spent
 from .progress import progress_of
 from .table import console_for_tables
 
@@ -31,7 +34,9 @@ Cell = Annotated[
 Seed = Annotated[int, typer.Option(help="Of the order of starts, options and lots.")]
 AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Allow slide paths that leave the cohort folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-PATHVIEW = "pathview"
+EVIPATH, PATHVIEW = "evipath", "pathview"
+STEMS = "stems"
+"""The cohort's folder of answered requests for questions in other words."""
 THRESHOLD = 0.6
 CELL = "organ,magnification"
 
@@ -57,7 +62,14 @@ def build(
     ] = None,
     endpoints: EndpointsFile = None,
     settings: Settings = None,
-    egress: Annotated[str, typer.Option(help="Where the questions may go: local (this network) or any.")] = "local",
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", metavar="USD", help="Stop before the cohort's questions have cost more."),
+    ] = None,
+    egress: Annotated[
+        str,
+        typer.Option(metavar="local|any", help="Where questions may go: loopback and private addresses, or anywhere."),
+    ] = "local",
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
@@ -66,13 +78,19 @@ def build(
     from wsigym.cohorts.builders import Build, build_items
 
     loaded = Cohort.load(cohort, allow_outside=allow_outside)
-    if task.partition("/")[0] == PATHVIEW:
-        _refuse(task, encoder=encoder != "tfidf", cell=cell != CELL, threshold=threshold != THRESHOLD)
+    if max_cost is not None and stem_endpoint is None:
+        raise InvalidArgumentError("--max-cost is what --stem-endpoint may cost, and none is given.")
+    suite = task.partition("/")[0]
+    if suite != EVIPATH:
+        given = {"encoder": encoder != "tfidf", "cell": cell != CELL, "threshold": threshold != THRESHOLD}
+        _refuse(task, given | {"stem-endpoint": stem_endpoint is not None})
+    if suite == PATHVIEW:
         _build_pathview(task, loaded, seed, as_json)
         return
     plan = Build(encoder=encoder, cell=_cell(cell), seed=seed, threshold=threshold)
     if stem_endpoint is not None:
-        plan = replace(plan, reword=_rewording(chosen_endpoint(stem_endpoint, None, None, endpoints, settings), egress))
+        endpoint = chosen_endpoint(stem_endpoint, None, None, endpoints, settings)
+        plan = replace(plan, reword=_rewording(endpoint, loaded.root / STEMS, max_cost, egress))
     built = build_items(task, loaded, plan)
     dropped = {reason: count for reason, count in built.dropped.items() if count}
     if as_json:
@@ -83,17 +101,24 @@ def build(
         typer.echo(f"  {count:,} left out: {reason}")
 
 
-def _rewording(endpoint: Endpoint, egress: str) -> Reword:
-    from wsigym.agents.client import Client
-    from wsigym.agents.egress import check_egress
+def _rewording(endpoint: Endpoint, folder: Path, max_cost: float | None, egress: str) -> Reword:
+    """Raises what is known to be wrong with the endpoint before anything is built; asks it nothing."""
     from wsigym.agents.stems import rewrite_stems
+    from wsigym.benchmarks.models import Models
 
-    check_egress(endpoint, egress)
-    client = Client(endpoint)
+    models = Models([(endpoint,)], "", max_cost=max_cost, egress=egress)
+    models.check([])
 
     def reword(asked: list[Asked]) -> list[Asked]:
-        with progress_of("questions") as progress:
-            found = rewrite_stems(asked, client, progress=progress)
+        with _held(folder), models.opened(folder) as opened, progress_of("questions") as progress:
+            try:
+                found = rewrite_stems(asked, opened.client(endpoint.name), progress=progress)
+            except KeyboardInterrupt:
+                kept = f"stopped; answers are kept in {folder}, and the same command goes on from there"
+                typer.echo(kept, err=True)
+                raise typer.Exit(1) from None
+            finally:
+                typer.echo(told_spent(opened.spent, opened.in_all), err=True)
         for reason, count in found.kept.items():
             typer.echo(f"{count:,} questions keep the template after three tries: {reason}", err=True)
         return found.asked
@@ -101,7 +126,20 @@ def _rewording(endpoint: Endpoint, egress: str) -> Reword:
     return reword
 
 
-def _refuse(task: str, **given: bool) -> None:
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """The folder made, and locked, as one process writes its log."""
+    import filelock
+
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with filelock.FileLock(folder / ".lock", blocking=False):
+            yield
+    except filelock.Timeout:
+        raise RunError(f"{folder} is in use by another build; wait until it has ended.") from None
+
+
+def _refuse(task: str, given: Mapping[str, bool]) -> None:
     for name, is_given in given.items():
         if is_given:
             raise InvalidArgumentError(f"--{name} is of evipath's options; {task} is built by rules without it.")
