@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from wsigym.cohorts.items import AnswerFormat
@@ -40,7 +41,7 @@ __all__ = [
 
 LOCALIZATION, EXPLORATION, EVIDENCE = "wsigym/Localization-v0", "wsigym/Exploration-v0", "wsigym/Evidence-v0"
 
-LEARNED = "tile-scorer"
+LEARNED, NAVIGATOR = "tile-scorer", "ppo"
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,26 @@ def make_scorer(name: str) -> TileScorer:
 
 
 def _learned(path: str) -> TileScorer:
-    try:
+    with _extra_rl(f"{LEARNED}:{path}"):
         from .learned_scorer import LearnedScorer
+    return LearnedScorer(path)
+
+
+def _navigator(path: str) -> Policy:
+    with _extra_rl(f"{NAVIGATOR}:{path}"):
+        from .ppo_policy import PpoNavigator
+    return PpoNavigator(path)
+
+
+@contextmanager
+def _extra_rl(asked: str) -> Iterator[None]:
+    """Raises `InvalidArgumentError` that says what to install where an import inside fails."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         raise InvalidArgumentError(
-            f"{LEARNED}:{path} needs {error.name}, which is not installed: pip install 'wsigym[rl]'."
+            f"{asked} needs {error.name}, which is not installed: pip install 'wsigym[rl]'."
         ) from None
-    return LearnedScorer(path)
 
 
 def _scoring(name: str) -> Callable[[], Policy]:
@@ -123,6 +137,9 @@ POLICIES: Mapping[str, Mapping[str, PolicyCard]] = {
         "tissue-centroid": PolicyCard(TissueCentroid, "the centroid of the overview's tissue, without a look"),
         "tissue-density": PolicyCard(tissue_density, "spends its looks on the fields with the most tissue"),
         "stain-density": PolicyCard(stain_density, "spends its looks on the fields with the most haematoxylin"),
+        NAVIGATOR: PolicyCard(
+            lambda path: _navigator(path), "a network from `wsigym train` that pans and zooms", "PATH"
+        ),
         "oracle": PolicyCard(Oracle, "reads the reference: the upper bound, not a contestant"),
     },
     EXPLORATION: {

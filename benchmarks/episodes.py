@@ -25,7 +25,7 @@ import gymnasium as gym
 from wsigym.cohorts import Cohort
 from wsigym.envs.blind import BLINDS
 from wsigym.envs.policy import NoAnswer, Policy
-from wsigym.envs.views import View
+from wsigym.envs.views import Image, View
 from wsigym.errors import CostLimitError, EndpointError, InvalidArgumentError, RunWriteError, UnknownNameError
 
 from .actions import encoded
@@ -256,6 +256,10 @@ class _Images:
 
     def image(self, name: str, side_px: int) -> View:
         found: View = self.env.get_wrapper_attr("image")(name, side_px)
+        return found
+
+    def surroundings(self, share: float, px: int) -> Image:
+        found: Image = self.env.get_wrapper_attr("surroundings")(share, px)
         return found
 
 

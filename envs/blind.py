@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from .views import View
+from .views import Image, View
 
 __all__ = ["BLINDS", "BlindImages", "BlindText"]
 
@@ -51,6 +51,10 @@ class BlindImages(gym.ObservationWrapper[Any, Any, Any]):
         """The environment's image of that name, its every pixel white; raises as that does."""
         view: View = self.env.get_wrapper_attr("image")(name, side_px)
         return replace(view, image=np.full_like(view.image, BACKGROUND))
+
+    def surroundings(self, share: float, px: int) -> Image:
+        """As the environment's, its every pixel white."""
+        return np.full((px, px, 3), BACKGROUND, np.uint8)
 
 
 def _without_text(info: dict[str, Any]) -> dict[str, Any]:

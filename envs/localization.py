@@ -184,6 +184,11 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         """Every query that `reset(options={"query_id": ...})` takes."""
         return tuple(self._queries)
 
+    @property
+    def drawn_query_ids(self) -> tuple[str, ...]:
+        """The queries that `reset` draws from."""
+        return self._drawn_from
+
     def set_queries(self, queries: QueryFilter | Mapping[str, Any] | None) -> None:
         """Draw from these queries from the next `reset` on, as the argument `queries` says: the next stage of a
         curriculum. Raises `InvalidArgumentError` where none is left."""

@@ -20,6 +20,7 @@ three in a row end the episode, as the environment below says. Reward and ends a
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -33,7 +34,16 @@ from wsigym.slides import Box, fitted_size
 
 from .localization import LocalizationEnv, extract_roi, finish_and_report
 
-__all__ = ["ACTIONS", "FINISH", "Cursor", "PanZoom"]
+__all__ = [
+    "ACTIONS",
+    "FINISH",
+    "Cursor",
+    "PanZoom",
+    "action_mask",
+    "reason_against",
+    "smallest_side",
+    "structured_action",
+]
 
 ACTIONS = ("pan_left", "pan_right", "pan_up", "pan_down", "zoom_in", "zoom_out", "finish")
 ZOOM_IN, FINISH = ACTIONS.index("zoom_in"), ACTIONS.index("finish")
@@ -94,22 +104,13 @@ class PanZoom(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
-        self._cursor = Cursor()
-        searched = Box.of(info["search_box"])
-        shown_px = max(fitted_size(searched, info["magnification"], info["mpp"]))
-        # Below this a zoom would show the same pixels, or its box round to nothing.
-        self._smallest_side = max(self._px / shown_px, 1 / min(searched.width, searched.height))
+        self._cursor, self._smallest_side = Cursor(), smallest_side(info, self._px)
         return observation, self._seen(info)
 
     def step(self, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         action = _checked(action)
-        reason = self._reason_against(action)
-        if action == FINISH:
-            below = finish_and_report(self._cursor.box_unit)
-        elif reason:
-            below = extract_roi(NOWHERE)
-        else:
-            below = extract_roi(self._cursor.moved(action).box_unit)
+        reason = reason_against(action, self._cursor, self._smallest_side, self._rois_left)
+        below = extract_roi(NOWHERE) if reason else structured_action(action, self._cursor)
         observation, reward, terminated, truncated, info = self.env.step(below)
         if reason and self._rois_left:  # without budget, the environment's own answer says it all
             info = info | {"error": f"{ACTIONS[action]} is not possible: {reason}."}
@@ -129,22 +130,45 @@ class PanZoom(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """bool (7,): which actions are possible now. What sb3-contrib's MaskablePPO asks for."""
-        return np.array([not self._reason_against(action) for action in range(len(ACTIONS))])
+        return action_mask(self._cursor, self._smallest_side, self._rois_left)
 
     def _seen(self, info: dict[str, Any]) -> dict[str, Any]:
         """The info with the mask, now that the budget is known."""
         self._rois_left: int = info["rois_left"]
         return info | {"action_mask": self.action_masks().astype(np.int8)}
 
-    def _reason_against(self, action: int) -> str:
-        """Why an action is not possible now, "" if it is."""
-        if action == FINISH:
-            return ""
-        if self._rois_left == 0:
-            return "the budget of ROIs is spent"
-        if action == ZOOM_IN:
-            return "" if self._cursor.side > self._smallest_side else "there is no more detail to see"
-        return "" if self._cursor.moved(action).is_inside else "it would leave the search box"
+
+def smallest_side(info: Mapping[str, Any], view_px: int) -> float:
+    """Of a query's info: a cursor of this side or less, in 0..1 of the search box, cannot be zoomed into.
+
+    Below it a view of `view_px` would show the same pixels, or the cursor's box round to nothing.
+    """
+    searched = Box.of(info["search_box"])
+    shown_px = max(fitted_size(searched, info["magnification"], info["mpp"]))
+    return max(view_px / shown_px, 1 / min(searched.width, searched.height))
+
+
+def action_mask(cursor: Cursor, smallest_side: float, rois_left: int) -> npt.NDArray[np.bool_]:
+    """bool (7,): which actions are possible."""
+    return np.array([not reason_against(action, cursor, smallest_side, rois_left) for action in range(len(ACTIONS))])
+
+
+def reason_against(action: int, cursor: Cursor, smallest_side: float, rois_left: int) -> str:
+    """Why an action is not possible, "" if it is."""
+    if action == FINISH:
+        return ""
+    if rois_left == 0:
+        return "the budget of ROIs is spent"
+    if action == ZOOM_IN:
+        return "" if cursor.side > smallest_side else "there is no more detail to see"
+    return "" if cursor.moved(action).is_inside else "it would leave the search box"
+
+
+def structured_action(action: int, cursor: Cursor) -> dict[str, Any]:
+    """What an action, if it is possible, is to a `LocalizationEnv`."""
+    if action == FINISH:
+        return finish_and_report(cursor.box_unit)
+    return extract_roi(cursor.moved(action).box_unit)
 
 
 def structured(env: gym.Env[Any, Any], wrapper: str) -> LocalizationEnv:

@@ -72,6 +72,10 @@ class ImageSource(Protocol):
         episode has not shown, or a side outside 1 to 8,192.
         """
 
+    def surroundings(self, share: float, px: int) -> Image:
+        """Of Localization alone: uint8 (px, px, 3), what surrounds the last look's centre at `share`, 1 or less, of
+        the query's magnification; background outside the search box, and before the first look."""
+
 
 def check_image(name: str, side_px: int, shown: Iterable[str]) -> None:
     """Raises `InvalidArgumentError` where `name` is none of the images `shown`, or `side_px` is outside 1 to 8,192."""

@@ -36,6 +36,7 @@ from . import (
     serve,
     table,
     tiles,
+    train,
     transcripts,
 )
 
@@ -58,7 +59,7 @@ app.add_typer(judge.app, name="judge")
 app.add_typer(tiles.app, name="tiles")
 for command in (
     demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, replay.replay, table.table,
-    transcripts.transcripts, demos.demos, serve.serve_scripted, audit.audit, review.review, review.export,
+    transcripts.transcripts, demos.demos, serve.serve_scripted, train.train, audit.audit, review.review, review.export,
 ):  # fmt: skip
     app.command()(command)
 

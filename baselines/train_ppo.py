@@ -1,0 +1,394 @@
+"""Training a navigator: cloning demonstrations, then MaskablePPO on shaped reward. It reads references: it makes a
+policy, and is none.
+
+    train_navigator(cohort, Path("navigator"), demonstrations=[Path("demos")], steps=100_000)
+
+A training folder holds
+
+    training.json        what was asked for, and of which cohort
+    checkpoints/*.zip    the policy after so many steps; the first is the clone
+    best.zip             the one that did best on the validation split: what `ppo:FOLDER` plays
+    curve.csv            a row a checkpoint: the learning curve
+    tensorboard/         the same and PPO's own numbers, for TensorBoard
+
+Each environment has one of the budgets, so that one navigator plays under all. At first the value function alone
+learns, as a clone's knows nothing, and its guesses would undo what was cloned.
+
+Needs PyTorch, stable-baselines3 and sb3-contrib (extra `rl`). One thread: a training's numbers do not depend on the
+number of cores, and several seeds train side by side.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import filelock
+import numpy as np
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
+
+import wsigym
+from wsigym.cohorts import Cohort
+from wsigym.cohorts.writing import write_text
+from wsigym.errors import CohortError, InvalidArgumentError, RunError
+
+from .cloning import MOVE_BATCHES, PLACE_BATCHES, Moves, clone
+from .demonstrations import read_demonstrations
+from .learned_scorer import one_thread
+from .navigator import VIEW_PX, navigator_env
+from .navigator_net import NavigatorFeatures
+from .ppo_policy import BEST, load_model
+
+__all__ = ["TrainSettings", "Trained", "mean_iou", "train_navigator"]
+
+ENVIRONMENTS, STEPS_EACH = 16, 64
+"""Episodes at a time, and steps of each between two updates."""
+
+PPO: dict[str, Any] = {
+    "n_steps": STEPS_EACH,
+    "batch_size": 256,
+    "n_epochs": 3,
+    "learning_rate": 1e-4,
+    "clip_range": 0.1,
+    "ent_coef": 0.002,
+    "gae_lambda": 0.95,
+    "target_kl": 0.03,
+    "policy_kwargs": {"features_extractor_class": NavigatorFeatures, "net_arch": [128, 64]},
+}
+"""Small steps, as it starts from a clone."""
+
+VALUE_UPDATES = 5
+"""The first updates, of which only the value function learns."""
+
+CHECKPOINTS, SETTINGS, CURVE, TENSORBOARD = "checkpoints", "training.json", "curve.csv", "tensorboard"
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """What a training folder is trained with; the same when it goes on.
+
+    Attributes:
+        seed: of the network's start, batches, the queries drawn and the moves tried, 0 or more.
+        budgets: of the environments, in turn; the first is what the policy is chosen by.
+        magnifications: (lowest, highest) of the queries, or None for all.
+        px: side of the images, 36 or more.
+        gamma: discount, 0 to 1.
+        place_batches, move_batches: of cloning.
+    """
+
+    seed: int = 0
+    budgets: tuple[str, ...] = ("base", "tight", "loose")
+    magnifications: tuple[float, float] | None = None
+    px: int = VIEW_PX
+    gamma: float = 0.99
+    place_batches: int = PLACE_BATCHES
+    move_batches: int = MOVE_BATCHES
+
+    @property
+    def queries(self) -> dict[str, Any] | None:
+        return None if self.magnifications is None else {"magnification": self.magnifications}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A training so far: its steps, the mean IoU of the best policy on val, at which step that was, and seconds."""
+
+    folder: Path
+    steps: int
+    best_iou: float
+    best_step: int
+    seconds: float
+
+
+Progress = Callable[[int, int, str], None]
+"""Called with what is done, of what in all, and what that is."""
+
+
+def train_navigator(
+    cohort: Cohort,
+    out: Path,
+    *,
+    steps: int,
+    demonstrations: Sequence[Path] = (),
+    settings: TrainSettings | None = None,
+    check_every: int = 20_480,
+    progress: Progress | None = None,
+) -> Trained:
+    """Train on the split train, choose on val, and write the folder `out`; a training in it goes on where it stood.
+
+    Args:
+        steps: of the environments, in all; 0 clones only.
+        demonstrations: folders of `write_demonstrations`, with images of `settings.px`; none: PPO starts from nothing.
+        settings: None: the defaults.
+        check_every: steps between checkpoints. Each is played on all queries of val.
+
+    A training that was not interrupted is the same for the same arguments, cohort and versions.
+
+    Raises `InvalidArgumentError` for values out of range, `RunError` for a folder that another training has or that
+    holds a broken checkpoint, `CohortError` for slides that do not bear their annotations.
+    """
+    settings = settings or TrainSettings()
+    if min(steps, settings.place_batches, settings.move_batches, settings.seed) < 0 or check_every < 1:
+        raise InvalidArgumentError(
+            f"steps {steps}, seed {settings.seed}, batches {settings.place_batches} and {settings.move_batches}: each "
+            f"is 0 or more; check_every {check_every}: 1 or more."
+        )
+    if not settings.budgets:
+        raise InvalidArgumentError("no budget was given to train with; name one or more, such as base.")
+    for split in ("train", "val"):
+        if faults := cohort.check_slides(split):
+            raise CohortError(faults)
+    with _locked(out), one_thread():
+        training = _Training(cohort, out, settings, progress or (lambda done, asked, what: None))
+        training.begin(demonstrations)
+        training.go_on(steps, check_every)
+        return training.result()
+
+
+def mean_iou(
+    policy: MaskableActorCriticPolicy, cohort: Cohort, split: str, budget: str, settings: TrainSettings
+) -> dict[str, float]:
+    """Mean IoU by magnification such as "10x", and of all queries as "all", of the likeliest moves."""
+    env = navigator_env(cohort=cohort, split=split, budget=budget, px=settings.px, queries=settings.queries)
+    scores: dict[str, list[float]] = {}
+    for query_id in env.get_wrapper_attr("drawn_query_ids"):
+        observation, info = env.reset(options={"query_id": query_id})
+        over = False
+        while not over:
+            seen = {name: part.transpose(2, 0, 1) if part.ndim == 3 else part for name, part in observation.items()}
+            mask = info["action_mask"].astype(np.bool_)
+            action, _ = policy.predict(seen, deterministic=True, action_masks=mask)
+            observation, _, over, _, info = env.step(int(action))
+        scores.setdefault(f"{info['magnification']:g}x", []).append(info["iou"])
+    env.close()
+    every = [score for found in scores.values() for score in found]
+    by_magnification = sorted(scores, key=lambda name: float(name[:-1]))
+    return {name: float(np.mean(scores[name])) for name in by_magnification} | {"all": float(np.mean(every))}
+
+
+class _Training:
+    def __init__(self, cohort: Cohort, out: Path, settings: TrainSettings, progress: Progress) -> None:
+        self._cohort, self._out, self._settings, self._progress = cohort, out, settings, progress
+        self._clock = time.perf_counter()
+        self._env = _TimedEnv(
+            [self._make(settings.budgets[number % len(settings.budgets)]) for number in range(ENVIRONMENTS)]
+        )
+
+    def _make(self, budget: str) -> Callable[[], Any]:
+        settings = self._settings
+        arguments = {"split": "train", "budget": budget, "reward": "shaped", "gamma": settings.gamma}
+        return lambda: navigator_env(cohort=self._cohort, px=settings.px, queries=settings.queries, **arguments)
+
+    def begin(self, demonstrations: Sequence[Path]) -> None:
+        """A new training, with its clone as the first checkpoint; or the last checkpoint of the one that is there."""
+        asked = {
+            "settings": asdict(self._settings),
+            "demonstrations": [str(path) for path in demonstrations],
+            "cohort": self._cohort.name,
+            "cohort_sha256": self._cohort.sha256,
+        }
+        asked = json.loads(json.dumps(asked))
+        file = self._out / SETTINGS
+        if file.exists():
+            _check_same(file, asked)
+        else:
+            self._out.mkdir(parents=True, exist_ok=True)
+            write_text(file, json.dumps(asked | {"version": wsigym.__version__}, indent=2) + "\n")
+        self._rows = _read_curve(self._out / CURVE)
+        checkpoints = sorted((self._out / CHECKPOINTS).glob("[0-9]*[0-9].zip"), key=_steps_of)
+        if checkpoints:
+            self._model = _loaded(checkpoints[-1])
+            self._rows = [row for row in self._rows if row["steps"] <= _steps_of(checkpoints[-1])]
+            self._model.set_env(self._monitored())
+            self._model.set_random_seed(self._settings.seed + _steps_of(checkpoints[-1]))
+        else:
+            self._rows = []
+            self._model = self._new(demonstrations)
+        self._model.set_logger(configure(str(self._out / TENSORBOARD), ["tensorboard"]))
+
+    def _new(self, demonstrations: Sequence[Path]) -> MaskablePPO:
+        settings = self._settings
+        seed, gamma = settings.seed, settings.gamma
+        model = MaskablePPO("MultiInputPolicy", self._monitored(), seed=seed, gamma=gamma, device="cpu", **PPO)
+        if demonstrations:
+            moves = Moves.of(each for path in demonstrations for each in read_demonstrations(path))
+            _check_size(moves, settings.px)
+            clone(
+                model.policy,
+                moves,
+                place_batches=settings.place_batches,
+                move_batches=settings.move_batches,
+                seed=seed,
+                progress=lambda done, asked: self._progress(done, asked, "batches of cloning"),
+            )
+        return model
+
+    def _monitored(self) -> VecMonitor:
+        return VecMonitor(self._env)
+
+    def go_on(self, steps: int, check_every: int) -> None:
+        """Learn until so many steps are done, with a checkpoint now and then, and at the end."""
+        if not self._rows:
+            self.check()
+        try:
+            while self._model.num_timesteps < steps:
+                before = self._model.num_timesteps
+                until = min(steps, before + check_every)
+                watch = _Watch(lambda done: self._progress(done, steps, "steps"))
+                self._env.begin_timing()
+                self._model.learn(until - before, callback=watch, reset_num_timesteps=False, tb_log_name="")
+                self.check()
+        finally:
+            if self._model.num_timesteps > self._rows[-1]["steps"]:
+                self.check()
+
+    def check(self) -> None:
+        """Write a checkpoint, and what it is worth."""
+        done, share = self._model.num_timesteps, self._env.share()
+        scores = mean_iou(self._model.policy, self._cohort, "val", self._settings.budgets[0], self._settings)
+        before = self._rows[-1] if self._rows else {"seconds": 0.0}
+        seconds = before["seconds"] + time.perf_counter() - self._clock
+        self._clock = time.perf_counter()
+        returns = [episode["r"] for episode in self._model.ep_info_buffer or ()]
+        row = {
+            "steps": done,
+            "seconds": round(seconds, 1),
+            "environment_share": None if share is None else round(share, 4),
+            "train_return": round(float(np.mean(returns)), 4) if returns else None,
+            **{f"val_{name}": round(score, 4) for name, score in scores.items()},
+        }
+        self._save(self._out / CHECKPOINTS / f"{done:09d}.zip")
+        if scores["all"] > max((each["val_all"] for each in self._rows), default=-1.0):
+            self._save(self._out / BEST)
+        self._rows.append(row)
+        _write_curve(self._out / CURVE, self._rows)
+        for name, value in row.items():
+            if value is not None:
+                self._model.logger.record(f"wsigym/{name}", value)
+        self._model.logger.dump(done)
+
+    def _save(self, file: Path) -> None:
+        file.parent.mkdir(exist_ok=True)
+        beside = file.with_suffix(".new.zip")
+        self._model.save(beside)
+        beside.replace(file)
+
+    def result(self) -> Trained:
+        best = max(self._rows, key=lambda row: row["val_all"])
+        last = self._rows[-1]
+        return Trained(self._out, last["steps"], best["val_all"], best["steps"], last["seconds"])
+
+
+class _Watch(BaseCallback):
+    """Tells of progress, and lets the value function alone learn at first."""
+
+    def __init__(self, told: Callable[[int], None]) -> None:
+        super().__init__()
+        self._told = told
+
+    def _on_rollout_start(self) -> None:
+        updates = self.num_timesteps // (ENVIRONMENTS * STEPS_EACH)
+        for name, parameter in self.model.policy.named_parameters():
+            parameter.requires_grad_("value" in name or updates >= VALUE_UPDATES)
+
+    def _on_step(self) -> bool:
+        self._told(self.num_timesteps)
+        return True
+
+
+class _TimedEnv(DummyVecEnv):
+    """Knows its share of the time since `begin_timing`."""
+
+    _since: float | None = None
+
+    def begin_timing(self) -> None:
+        self._stepping, self._since = 0.0, time.perf_counter()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        started = time.perf_counter()
+        stepped = super().step_wait()
+        self._stepping += time.perf_counter() - started
+        return stepped
+
+    def share(self) -> float | None:
+        """0..1; None before the first step."""
+        return None if self._since is None else self._stepping / (time.perf_counter() - self._since)
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Hold the training folder. Raises `RunError` where another process does."""
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with filelock.FileLock(out / ".lock", timeout=0):
+            yield
+    except filelock.Timeout:
+        raise RunError(f"{out}: another process trains in this folder; wait for it, or name another folder.") from None
+
+
+def _check_same(file: Path, asked: dict[str, Any]) -> None:
+    """Raises `RunError` where the folder's training was asked for something else."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        there = {**found, **found["settings"]}
+    except (ValueError, TypeError, KeyError, OSError) as error:
+        raise RunError(f"{file} cannot be read ({error}); train in another folder.") from None
+    wanted = {**asked, **asked["settings"]}
+    differing = [
+        f"{name}: {there.get(name)!r}, now {value!r}"
+        for name, value in wanted.items()
+        if name != "settings" and there.get(name) != value
+    ]
+    if differing:
+        raise RunError(
+            f"{file.parent} holds a training of something else: {'; '.join(differing)}. Give the same again to go on "
+            "with it, or name another folder."
+        )
+
+
+def _loaded(checkpoint: Path) -> MaskablePPO:
+    try:
+        return load_model(checkpoint)
+    except InvalidArgumentError as error:
+        raise RunError(f"{error} Remove that checkpoint to go on from the one before.") from None
+
+
+def _check_size(moves: Moves, px: int) -> None:
+    found = moves.observations["overview"].shape[1]
+    if found != px:
+        raise InvalidArgumentError(
+            f"the demonstrations have images of {found} px, and the navigator is to see {px}; write them with "
+            f"--view-px {px}, or train with --view-px {found}."
+        )
+
+
+def _steps_of(checkpoint: Path) -> int:
+    return int(checkpoint.stem)
+
+
+def _read_curve(file: Path) -> list[dict[str, Any]]:
+    if not file.exists():
+        return []
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = [{name: float(value) if value else None for name, value in row.items()} for row in csv.DictReader(lines)]
+    return [row | {"steps": int(row["steps"] or 0)} for row in rows]
+
+
+def _write_curve(file: Path, rows: Sequence[dict[str, Any]]) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[-1]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(file, text.getvalue())
