@@ -23,7 +23,7 @@ from wsigym.errors import InvalidArgumentError
 
 from .expert_episodes import Demonstration
 from .navigator import HashedWords
-from .navigator_net import NavigatorFeatures
+from .navigator_net import NOWHERE, NavigatorFeatures
 
 __all__ = ["MOVE_BATCHES", "PLACE_BATCHES", "Cloned", "Moves", "clone"]
 
@@ -168,8 +168,8 @@ def _place_loss(logits: torch.Tensor, batch: Tensors) -> torch.Tensor:
     place = batch["place"] * batch["overview_extent"]
     across = (torch.arange(columns) + 0.5 - place[:, :1] * columns) / SPREAD
     down = (torch.arange(rows) + 0.5 - place[:, 1:] * rows) / SPREAD
-    wanted = (-(down[:, :, None] ** 2 + across[:, None, :] ** 2) / 2).flatten(1).softmax(dim=1)
-    return functional.cross_entropy(logits.flatten(1), wanted)
+    near = (-(down[:, :, None] ** 2 + across[:, None, :] ** 2) / 2).masked_fill(logits <= NOWHERE, NOWHERE)
+    return functional.cross_entropy(logits.flatten(1), near.flatten(1).softmax(dim=1))
 
 
 def _varied(batch: Tensors, rng: np.random.Generator) -> Tensors:

@@ -21,7 +21,10 @@ from torch.nn import functional
 
 from wsigym.envs.concentric_views import SHARES
 
-__all__ = ["NavigatorFeatures"]
+__all__ = ["NOWHERE", "NavigatorFeatures"]
+
+NOWHERE = -1e4
+"""The logit of a place in the overview's padding."""
 
 MAPS, VIEW_MAPS = 4, 2
 """Target maps of the overview, and of each view."""
@@ -109,7 +112,7 @@ class NavigatorFeatures(BaseFeaturesExtractor):
         extent = observations["overview_extent"]
         columns, rows = ((torch.arange(count) + 0.5) / count for count in (maps.shape[3], maps.shape[2]))
         inside = (columns[None, None] < extent[:, :1, None]) & (rows[None, :, None] < extent[:, 1:, None])
-        return maps.masked_fill(~inside[:, None], -1e4)
+        return maps.masked_fill(~inside[:, None], NOWHERE)
 
 
 def _cursor(view_box: torch.Tensor) -> torch.Tensor:

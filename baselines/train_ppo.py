@@ -65,7 +65,7 @@ PPO: dict[str, Any] = {
     "ent_coef": 0.002,
     "gae_lambda": 0.95,
     "target_kl": 0.03,
-    "policy_kwargs": {"features_extractor_class": NavigatorFeatures, "net_arch": [128, 64]},
+    "policy_kwargs": {"features_extractor_class": NavigatorFeatures, "net_arch": [128, 64], "ortho_init": False},
 }
 """Small steps, as it starts from a clone."""
 
