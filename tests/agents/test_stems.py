@@ -127,10 +127,10 @@ def endpoint(server: ScriptedServer, **fields: Any) -> Endpoint:
     return Endpoint(name="e", base_url=server.base_url, model="scripted", **fields)
 
 
-def through(server: ScriptedServer, log: Path, limit: float = 1.0, count: int = COUNT) -> Rewritten:
+def through(server: ScriptedServer, log: Path, limit: float = 1.0, count: int = COUNT, **how: int) -> Rewritten:
     with RequestLog(log) as opened:
         purse = Purse(limit, spent_usd=opened.cost_usd)
-        return rewrite_stems(items(count), Client(endpoint(server), log=opened, purse=purse))
+        return rewrite_stems(items(count), Client(endpoint(server), log=opened, purse=purse), **how)
 
 
 def stems(found: Rewritten) -> set[str]:
@@ -170,7 +170,7 @@ def test_what_is_refused_three_times_keeps_the_template_and_is_paid_once(tmp_pat
 @pytest.mark.network
 def test_a_server_that_fails_now_and_then_is_asked_again_and_one_that_is_down_ends_it(tmp_path: Path) -> None:
     with ScriptedServer(misbehave={"500": "every:3"}) as server:
-        assert stems(through(server, tmp_path / "log.jsonl")) == {"endpoint e"}
+        assert stems(through(server, tmp_path / "log.jsonl", concurrency=1)) == {"endpoint e"}
     with ScriptedServer(misbehave={"drop": 1.0}) as server:
         with pytest.raises(EndpointError):
             through(server, tmp_path / "another.jsonl", count=60)
