@@ -22,6 +22,7 @@ from torch.nn import functional
 from wsigym.errors import InvalidArgumentError
 
 from .expert_episodes import Demonstration
+from .learned_scorer import one_thread
 from .navigator import HashedWords
 from .navigator_net import NOWHERE, NavigatorFeatures
 
@@ -113,9 +114,21 @@ def clone(
 ) -> Cloned:
     """Teach `policy`, made with `NavigatorFeatures`, the moves, in place. Its value function learns nothing.
 
-    Batches, and how their images are changed, are drawn with `seed`: the same arguments, number of threads and version
-    of PyTorch give the same policy. `progress(done, total)` counts batches.
+    Batches, and how their images are changed, are drawn with `seed`: the same arguments and version of PyTorch give the
+    same policy. One thread. `progress(done, total)` counts batches.
     """
+    with one_thread():
+        return _cloned(policy, moves, place_batches, move_batches, seed, progress or (lambda done, asked: None))
+
+
+def _cloned(
+    policy: MaskableActorCriticPolicy,
+    moves: Moves,
+    place_batches: int,
+    move_batches: int,
+    seed: int,
+    progress: Callable[[int, int], None],
+) -> Cloned:
     network = policy.features_extractor
     assert isinstance(network, NavigatorFeatures)
     rng = np.random.default_rng(seed)
@@ -140,8 +153,7 @@ def clone(
             optimizer.step()
             schedule.step()
             losses.append((move_loss.item(), place_loss.item()))
-            if progress is not None:
-                progress(len(losses), total)
+            progress(len(losses), total)
     policy.set_training_mode(False)
     last = np.mean(losses[-max(1, len(losses) // 10) :], axis=0) if losses else (0.0, 0.0)
     return Cloned(len(moves), float(last[0]), float(last[1]))

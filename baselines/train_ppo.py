@@ -60,7 +60,6 @@ PPO: dict[str, Any] = {
     "n_steps": STEPS_EACH,
     "batch_size": 256,
     "n_epochs": 3,
-    "learning_rate": 1e-4,
     "clip_range": 0.1,
     "ent_coef": 0.002,
     "gae_lambda": 0.95,
@@ -85,6 +84,7 @@ class TrainSettings:
         magnifications: (lowest, highest) of the queries, or None for all.
         px: side of the images, 36 or more.
         gamma: discount, 0 to 1.
+        learning_rate: of PPO, above 0.
         place_batches, move_batches: of cloning.
     """
 
@@ -93,6 +93,7 @@ class TrainSettings:
     magnifications: tuple[float, float] | None = None
     px: int = VIEW_PX
     gamma: float = 0.99
+    learning_rate: float = 1e-4
     place_batches: int = PLACE_BATCHES
     move_batches: int = MOVE_BATCHES
 
@@ -145,6 +146,8 @@ def train_navigator(
             f"steps {steps}, seed {settings.seed}, batches {settings.place_batches} and {settings.move_batches}: each "
             f"is 0 or more; check_every {check_every}: 1 or more."
         )
+    if not settings.learning_rate > 0:
+        raise InvalidArgumentError(f"learning_rate is {settings.learning_rate:g}; it is above 0, such as 1e-4.")
     if not settings.budgets:
         raise InvalidArgumentError("no budget was given to train with; name one or more, such as base.")
     for split in ("train", "val"):
@@ -220,8 +223,9 @@ class _Training:
 
     def _new(self, demonstrations: Sequence[Path]) -> MaskablePPO:
         settings = self._settings
-        seed, gamma = settings.seed, settings.gamma
-        model = MaskablePPO("MultiInputPolicy", self._monitored(), seed=seed, gamma=gamma, device="cpu", **PPO)
+        seed = settings.seed
+        given = {"seed": seed, "gamma": settings.gamma, "learning_rate": settings.learning_rate}
+        model = MaskablePPO("MultiInputPolicy", self._monitored(), device="cpu", **given, **PPO)
         if demonstrations:
             moves = Moves.of(each for path in demonstrations for each in read_demonstrations(path))
             _check_size(moves, settings.px)

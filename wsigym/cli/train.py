@@ -36,6 +36,7 @@ def train(
     ] = None,
     view_px: Annotated[int, typer.Option(help="Side of all images, 36 or more.")] = 96,
     gamma: Annotated[float, typer.Option(help="Discount, of the learner and of the reward's shaping.")] = 0.99,
+    learning_rate: Annotated[float, typer.Option(help="Of PPO; from nothing, without --demos, try 3e-4.")] = 1e-4,
     place_batches: Annotated[int, typer.Option(help="Batches of cloning that learn where targets lie.")] = 1_600,
     move_batches: Annotated[int, typer.Option(help="Batches of cloning that learn the moves.")] = 1_500,
     check_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 20_480,
@@ -59,6 +60,7 @@ def train(
         magnifications=None if magnifications is None else _range(magnifications),
         px=view_px,
         gamma=gamma,
+        learning_rate=learning_rate,
         place_batches=place_batches,
         move_batches=move_batches,
     )
