@@ -19,21 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 from wsigym.cohorts.exploration import ExplorationReference
+from wsigym.envs.free_choice import page_images
 from wsigym.envs.policy import Info, Observation
-from wsigym.envs.tile_search import FRONTIER_SLOTS
+from wsigym.envs.tile_search import STOP
 
 from .tile_scorers import TileScorer
 
 if TYPE_CHECKING:
     from .tile_calibration import Calibration
 
-__all__ = ["STOP", "Adaptive", "BeamSearch", "BestFirst", "ScoreTiles", "TilePolicy"]
+__all__ = ["Adaptive", "BeamSearch", "BestFirst", "ScoreTiles", "TilePolicy"]
 
 BEAM_WIDTH = 6
 """Nodes of each magnification that a beam opens before it goes on to the next: the paper's K at the first."""
-
-STOP = FRONTIER_SLOTS - 1
-"""The slot of the frontier that is always empty: choosing it ends a search."""
 
 
 class TilePolicy:
@@ -60,9 +58,7 @@ class TilePolicy:
         scores = np.zeros(len(observation["tile_mask"]), np.float32)
         tiles = len(info["tiles"])
         if tiles:
-            width, height = info["tile_size"]
-            images = np.ascontiguousarray(observation["tiles"][:tiles, :height, :width])
-            scores[:tiles] = self.scorer.suspicions(images, info)
+            scores[:tiles] = self.scorer.suspicions(page_images(observation, info), info)
         return scores
 
 

@@ -20,10 +20,13 @@ from wsigym.slides.maps import SlideMap
 
 from .verdicts import YES
 
-__all__ = ["FRONTIER_SLOTS", "Cascade", "FreeSearch", "TileTree", "most_viewed", "ranked"]
+__all__ = ["FRONTIER_SLOTS", "STOP", "Cascade", "FreeSearch", "TileTree", "most_viewed", "ranked"]
 
 FRONTIER_SLOTS = 64
 """Places of the frontier. The last is always empty, so that a policy can always stop."""
+
+STOP = FRONTIER_SLOTS - 1
+"""The slot that is always empty: choosing it ends a search."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,11 @@ from tumour_builder import TUMOUR_BOXES, build_tumour_cohort
 
 from wsigym.baselines import make_policy
 from wsigym.baselines.registry import EXPLORATION, POLICIES, chooses_next
-from wsigym.baselines.tile_policies import STOP, BeamSearch, BestFirst
+from wsigym.baselines.tile_policies import BeamSearch, BestFirst
 from wsigym.baselines.tile_scorers import RandomScores, StainDensity, TissueDensity
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.exploration import exploration_references
+from wsigym.envs.tile_search import STOP
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 from wsigym.slides import Box
 
