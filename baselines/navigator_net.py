@@ -6,7 +6,8 @@
 
 The text and the magnification scale and shift the convolutions' channels (FiLM, Perez et al. 2018). A map points to the
 mean place of its softmax (spatial softmax, Levine et al. 2016), so that few numbers say where to go and a
-navigator learns from some hundred slides. The first map of the overview is what cloning teaches where the target is.
+navigator learns from some hundred slides. The first map of the overview is what cloning teaches where the target is;
+its highest place is pointed to as well, as the mean of two candidates is neither.
 
 Needs PyTorch and stable-baselines3 (extra `rl`).
 """
@@ -70,7 +71,7 @@ class NavigatorFeatures(BaseFeaturesExtractor):
         words = observation_space["target"].shape[0]  # type: ignore[index]  # a vector has a shape
         numbers = 4 + 1 + 3
         views = len(SHARES) * (3 * VIEW_MAPS + VIEW_WIDTH * (VIEW_MAPS + 1))
-        super().__init__(observation_space, 5 * MAPS + views + numbers + TEXT_WIDTH)
+        super().__init__(observation_space, 4 * (MAPS + 1) + MAPS + views + numbers + TEXT_WIDTH)
         asked = TEXT_WIDTH + 1
         self.text = nn.Sequential(nn.Linear(words, TEXT_WIDTH), nn.ReLU())
         self.overview = ConvMaps(MAPS, asked, WIDTH, stride=1)
@@ -90,6 +91,7 @@ class NavigatorFeatures(BaseFeaturesExtractor):
         centre, side = cursor[:, :2] + cursor[:, 2:] / 2, cursor[:, 2:]
         target_maps = self._overview_maps(observations, asked)
         places, peaks = _pointed(target_maps)
+        places = torch.cat([places, _peak(target_maps[:, 0])[:, None]], dim=1)
         away = places / observations["overview_extent"][:, None] - centre[:, None]
         parts = [away.flatten(1), (away / side[:, None]).clamp(-2, 2).flatten(1), peaks]
         for name, view in zip(SHARES, self.views, strict=True):
@@ -124,6 +126,14 @@ def _cursor(view_box: torch.Tensor) -> torch.Tensor:
 def _shares(maps: torch.Tensor) -> torch.Tensor:
     """The softmax of each map over its places."""
     return maps.flatten(2).softmax(dim=2).view_as(maps)
+
+
+def _peak(target_map: torch.Tensor) -> torch.Tensor:
+    """float32 (n, 2): x and y, 0..1 of the map, of where the softmax, blurred by 3 x 3 cells, is highest."""
+    shares = functional.avg_pool2d(_shares(target_map[:, None]), 3, 1, 1)
+    rows, columns = target_map.shape[1:]
+    place = shares.flatten(1).argmax(dim=1)
+    return torch.stack([(place % columns + 0.5) / columns, (place // columns + 0.5) / rows], dim=1)
 
 
 def _pointed(maps: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -53,13 +53,12 @@ from .ppo_policy import BEST, load_model
 
 __all__ = ["TrainSettings", "Trained", "mean_iou", "train_navigator"]
 
-ENVIRONMENTS, STEPS_EACH = 16, 64
-"""Episodes at a time, and steps of each between two updates."""
+ENVIRONMENTS = 16
+"""Episodes at a time."""
 
 PPO: dict[str, Any] = {
-    "n_steps": STEPS_EACH,
-    "batch_size": 256,
-    "n_epochs": 3,
+    "batch_size": 512,
+    "n_epochs": 4,
     "clip_range": 0.1,
     "ent_coef": 0.002,
     "gae_lambda": 0.95,
@@ -68,7 +67,7 @@ PPO: dict[str, Any] = {
 }
 """Small steps, as it starts from a clone."""
 
-VALUE_UPDATES = 5
+VALUE_UPDATES = 3
 """The first updates, of which only the value function learns."""
 
 CHECKPOINTS, SETTINGS, CURVE, TENSORBOARD = "checkpoints", "training.json", "curve.csv", "tensorboard"
@@ -85,6 +84,7 @@ class TrainSettings:
         px: side of the images, 36 or more.
         gamma: discount, 0 to 1.
         learning_rate: of PPO, above 0.
+        rollout: steps of each of the 16 environments between two updates of PPO, 1 or more.
         place_batches, move_batches: of cloning.
     """
 
@@ -94,6 +94,7 @@ class TrainSettings:
     px: int = VIEW_PX
     gamma: float = 0.99
     learning_rate: float = 1e-4
+    rollout: int = 128
     place_batches: int = PLACE_BATCHES
     move_batches: int = MOVE_BATCHES
 
@@ -145,6 +146,10 @@ def train_navigator(
         raise InvalidArgumentError(
             f"steps {steps}, seed {settings.seed}, batches {settings.place_batches} and {settings.move_batches}: each "
             f"is 0 or more; check_every {check_every}: 1 or more."
+        )
+    if settings.rollout < 1:
+        raise InvalidArgumentError(
+            f"rollout is {settings.rollout}; an update takes 1 step of each environment or more."
         )
     if not settings.learning_rate > 0:
         raise InvalidArgumentError(f"learning_rate is {settings.learning_rate:g}; it is above 0, such as 1e-4.")
@@ -224,8 +229,16 @@ class _Training:
     def _new(self, demonstrations: Sequence[Path]) -> MaskablePPO:
         settings = self._settings
         seed = settings.seed
-        given = {"seed": seed, "gamma": settings.gamma, "learning_rate": settings.learning_rate}
-        model = MaskablePPO("MultiInputPolicy", self._monitored(), device="cpu", **given, **PPO)
+        model = MaskablePPO(
+            "MultiInputPolicy",
+            self._monitored(),
+            n_steps=settings.rollout,
+            gamma=settings.gamma,
+            learning_rate=settings.learning_rate,
+            seed=seed,
+            device="cpu",
+            **PPO,
+        )
         if demonstrations:
             moves = Moves.of(each for path in demonstrations for each in read_demonstrations(path))
             _check_size(moves, settings.px)
@@ -250,7 +263,10 @@ class _Training:
             while self._model.num_timesteps < steps:
                 before = self._model.num_timesteps
                 until = min(steps, before + check_every)
-                watch = _Watch(lambda done: self._progress(done, steps, "steps"))
+                watch = _Watch(
+                    lambda done: self._progress(done, steps, "steps"),
+                    value_steps=VALUE_UPDATES * ENVIRONMENTS * self._settings.rollout,
+                )
                 self._env.begin_timing()
                 self._model.learn(until - before, callback=watch, reset_num_timesteps=False, tb_log_name="")
                 self.check()
@@ -296,16 +312,15 @@ class _Training:
 
 
 class _Watch(BaseCallback):
-    """Tells of progress, and lets the value function alone learn at first."""
+    """Tells of progress, and lets the value function alone learn for the first `value_steps`."""
 
-    def __init__(self, told: Callable[[int], None]) -> None:
+    def __init__(self, told: Callable[[int], None], value_steps: int) -> None:
         super().__init__()
-        self._told = told
+        self._told, self._value_steps = told, value_steps
 
     def _on_rollout_start(self) -> None:
-        updates = self.num_timesteps // (ENVIRONMENTS * STEPS_EACH)
         for name, parameter in self.model.policy.named_parameters():
-            parameter.requires_grad_("value" in name or updates >= VALUE_UPDATES)
+            parameter.requires_grad_("value" in name or self.num_timesteps >= self._value_steps)
 
     def _on_step(self) -> bool:
         self._told(self.num_timesteps)

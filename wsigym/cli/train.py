@@ -37,6 +37,7 @@ def train(
     view_px: Annotated[int, typer.Option(help="Side of all images, 36 or more.")] = 96,
     gamma: Annotated[float, typer.Option(help="Discount, of the learner and of the reward's shaping.")] = 0.99,
     learning_rate: Annotated[float, typer.Option(help="Of PPO; from nothing, without --demos, try 3e-4.")] = 1e-4,
+    rollout: Annotated[int, typer.Option(help="Steps of each of 16 environments between updates of PPO.")] = 128,
     place_batches: Annotated[int, typer.Option(help="Batches of cloning that learn where targets lie.")] = 1_600,
     move_batches: Annotated[int, typer.Option(help="Batches of cloning that learn the moves.")] = 1_500,
     check_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 20_480,
@@ -61,6 +62,7 @@ def train(
         px=view_px,
         gamma=gamma,
         learning_rate=learning_rate,
+        rollout=rollout,
         place_batches=place_batches,
         move_batches=move_batches,
     )
