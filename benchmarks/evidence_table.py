@@ -32,8 +32,10 @@ def evidence_tables(task: EvidenceTask, records: Sequence[EpisodeRecord], option
 
     Raises `InvalidArgumentError` for tables that only other tasks have.
     """
-    if options.causes or options.confidence:
-        raise InvalidArgumentError(f"{task.name} has no table of --causes or --confidence; those are localization's.")
+    if options.causes or options.confidence or options.against is not None:
+        raise InvalidArgumentError(
+            f"{task.name} has no table of --causes, --confidence or --against; those are localization's."
+        )
     tables = [main_table(task, records)]
     if options.by is not None:
         tables.append(by_table(task, records, options.by))

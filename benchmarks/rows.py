@@ -27,6 +27,7 @@ __all__ = [
     "scored",
     "table_of",
     "unit_of",
+    "where",
 ]
 
 UNKNOWN = "unknown"
@@ -112,6 +113,20 @@ def common_items(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
     if not kept:
         raise RunError("no item has a score in every row, so there is nothing in common to show.")
     return [record for record in records if record.item in kept]
+
+
+def where(records: Sequence[EpisodeRecord], field: str, names: Sequence[str]) -> list[EpisodeRecord]:
+    """The episodes whose group of `field` has one of these names, such as "10x" (or "10") and "40x" of magnification.
+
+    Raises `UnknownNameError` where no record has the field, or none of them the name.
+    """
+    name_of = group_of(field, records)
+    known = dict.fromkeys(name_of(record) for record in records)
+    chosen = [f"{name}x" if name not in known and f"{name}x" in known else name for name in names]
+    for name in chosen:
+        if name not in known:
+            raise UnknownNameError(field, name, known)
+    return [record for record in records if name_of(record) in chosen]
 
 
 def row_of(record: EpisodeRecord) -> Row:

@@ -84,9 +84,11 @@ class Block:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Which tables to show beside the main one; `by` splits rows by a field of the records' groups."""
+    """Which tables to show beside the main one; `by` splits rows by a field of the records' groups, `against` names a
+    policy that the others are held against."""
 
     by: str | None = None
+    against: str | None = None
     causes: bool = False
     confidence: bool = False
     budgets: bool = False

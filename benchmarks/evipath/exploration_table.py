@@ -50,6 +50,10 @@ def exploration_tables(records: Sequence[EpisodeRecord], options: TableOptions) 
     Raises `UnknownNameError` where no record has the field, `InvalidArgumentError` for the confidence table: tiles
     have a suspicion, episodes no confidence.
     """
+    if options.against is not None:
+        raise InvalidArgumentError(
+            "evipath/exploration holds searches against the cascade already; --against is not for it."
+        )
     if options.confidence:
         raise InvalidArgumentError(
             "evipath/exploration has no stated confidence; how well tile scores rank is in --causes (AUROC)."

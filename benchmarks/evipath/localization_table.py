@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import get_args
 
+from wsigym.errors import UnknownNameError
 from wsigym.scoring.intervals import Estimate, paired_difference
 from wsigym.scoring.localization import HIT_IOU
 
@@ -39,6 +40,7 @@ from .localization_rows import (
 
 __all__ = [
     "MIN_GROUP",
+    "against_table",
     "budget_table",
     "by_tables",
     "localization_tables",
@@ -66,12 +68,14 @@ assert tuple(OUTCOME_LABELS) == get_args(Outcome)
 def localization_tables(records: Sequence[EpisodeRecord], options: TableOptions) -> list[Table]:
     """The main table (or the one by a field), differences between budgets, and whatever else `options` ask for.
 
-    Raises `UnknownNameError` where no record has the field.
+    Raises `UnknownNameError` where no record has the field, or no policy the name.
     """
     tables = by_tables(records, options.by) if options.by else [main_table(records)]
     paired = paired_table(records)
     if paired:
         tables.append(paired)
+    if options.against is not None:
+        tables.append(against_table(records, options.against))
     if options.causes:
         tables.append(causes_table(records, options.by))
     if options.confidence:
@@ -213,24 +217,48 @@ def paired_table(records: Sequence[EpisodeRecord]) -> Table | None:
     for (policy, endpoint), budgets in _budgets(records).items():
         for smaller, larger in combinations(budgets, 2):
             pairs = _pairs(budgets[larger], budgets[smaller])
-            cells: dict[str, Cell] = {
-                "policy": policy,
-                "endpoint": endpoint,
-                "budgets": f"{larger} - {smaller}",
-                "queries": len(pairs),
-                "difference": _paired(pairs),
-            }
-            for scale in {query.magnification for query, _ in pairs}:
-                at_scale = [pair for pair in pairs if pair[0].magnification == scale]
-                cells[f"difference_{scale:g}x"] = _paired(at_scale)
-            rows.append(cells)
+            named: dict[str, Cell] = {"policy": policy, "endpoint": endpoint, "budgets": f"{larger} - {smaller}"}
+            rows.append(named | _differences(pairs))
     if not rows:
         return None
+    title = "What a larger budget brings: difference of mean IoU on the same queries"
+    return _difference_table("paired", title, Column("budgets", "budgets"), rows, records)
+
+
+def against_table(records: Sequence[EpisodeRecord], policy: str) -> Table:
+    """Each policy minus the one named, at the same budget, on the queries that both have.
+
+    Of a policy with several endpoints every endpoint is one. Raises `UnknownNameError` where it did not play.
+    """
+    budgets_of = _budgets(records)
+    if policy not in {name for name, _ in budgets_of}:
+        raise UnknownNameError("policy to hold others against", policy, dict.fromkeys(name for name, _ in budgets_of))
+    rows: list[dict[str, Cell]] = []
+    for (other, endpoint), budgets in budgets_of.items():
+        for (name, _), theirs in budgets_of.items():
+            if name == policy and other != policy:
+                for budget in (budget for budget in budgets if budget in theirs):
+                    named: dict[str, Cell] = {"policy": other, "endpoint": endpoint, "budget": budget}
+                    rows.append(named | _differences(_pairs(budgets[budget], theirs[budget])))
+    title = f"Minus {policy} at the same budget: difference of mean IoU on the same queries"
+    return _difference_table("against", title, BUDGET, rows, records)
+
+
+def _differences(pairs: Sequence[tuple[_Query, _Query]]) -> dict[str, Cell]:
+    cells: dict[str, Cell] = {"queries": len(pairs), "difference": _paired(pairs)}
+    for scale in {query.magnification for query, _ in pairs}:
+        cells[f"difference_{scale:g}x"] = _paired([pair for pair in pairs if pair[0].magnification == scale])
+    return cells
+
+
+def _difference_table(
+    name: str, title: str, key: Column, rows: Sequence[dict[str, Cell]], records: Sequence[EpisodeRecord]
+) -> Table:
     *scales, overall = scale_columns(records, "difference", signed=True)
     return table_of(
-        "paired",
-        "What a larger budget brings: difference of mean IoU on the same queries",
-        row_columns(records, Column("budgets", "budgets")),
+        name,
+        title,
+        row_columns(records, key),
         (Block("Over all queries", (overall, Column("queries", "queries"))), Block("By magnification", tuple(scales))),
         rows,
         ["* the interval excludes 0. A query's seeds are averaged first."],

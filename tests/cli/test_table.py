@@ -111,6 +111,17 @@ def test_common_keeps_what_all_have(call: Call, run_folder: Path, tmp_path: Path
     assert [row["queries"] for row in json.loads(printed)["tables"][0]["rows"]] == [2, 2, 2]
 
 
+def test_one_policy_against_another_on_some_groups(call: Call, run_folder: Path, tmp_path: Path) -> None:
+    records = [*patients([0.1] * 6), *patients([0.4] * 6, policy="other")]
+    folder = written_run(tmp_path / "two", records)
+    arguments = (folder, "--against", records[0].policy, "--where", "magnification=10")
+    code, printed, _ = call(*arguments)
+    assert (code, "+0.300" in printed) == (0, True)
+    _, printed, _ = call(*arguments, "--csv")
+    (row,) = csv.DictReader(io.StringIO(printed))
+    assert (row["policy"], float(row["difference"])) == ("other", pytest.approx(0.3))
+
+
 def test_the_plot_is_a_png(call: Call, run_folder: Path, tmp_path: Path) -> None:
     code, _, _ = call(run_folder, "--plot", tmp_path / "curve.png")
     assert code == 0
@@ -124,6 +135,9 @@ def test_the_plot_is_a_png(call: Call, run_folder: Path, tmp_path: Path) -> None
         (["{missing}"], "is not a run folder: it has no run.json"),
         (["{run}", "{run}"], "one episode is in both"),
         (["{run}", "--by", "organs"], "Did you mean 'organ'?"),
+        (["{run}", "--against", "nobody"], "unknown policy to hold others against 'nobody'"),
+        (["{run}", "--where", "organ=Skin"], "unknown organ 'Skin'"),
+        (["{run}", "--where", "organ"], "unknown organ ''"),
         (["{run}", "--csv", "--json"], "--csv prints one table"),
         (["{run}", "--csv", "--causes", "--budgets"], "asked for beside --causes, --budgets"),
         (["{run}", "--plot", "{missing}/x.png"], "the picture cannot be written"),

@@ -43,6 +43,14 @@ def table(
     refusals: Annotated[
         bool, typer.Option("--refusals", help="Who declines, and where, across the runs' tasks of pathview alone.")
     ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="POLICY", help="Every policy minus this one on the same queries (localization)."),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD=NAME,NAME", help="Only these groups, such as magnification=10,40 or organ=lung."),
+    ] = None,
     common: Annotated[
         bool, typer.Option("--common", help="Only items that every row has a score for; joins runs of different items.")
     ] = False,
@@ -58,21 +66,22 @@ def table(
     from wsigym.benchmarks.pathview.refusals import refusals_table
     from wsigym.benchmarks.reports import find_report
     from wsigym.benchmarks.rows import join_runs
+    from wsigym.benchmarks.rows import where as only_where
     from wsigym.benchmarks.run_folder import load_run
     from wsigym.benchmarks.tables import TableOptions, tables_to_json
 
     asked = [
         name
         for name, wanted in (
-            ("causes", causes), ("confidence", confidence), ("budgets", budgets), ("published", published),
-            ("cost", cost), ("deployment", deployment),
+            ("against", against is not None), ("causes", causes), ("confidence", confidence), ("budgets", budgets),
+            ("published", published), ("cost", cost), ("deployment", deployment),
         )
         if wanted
     ]  # fmt: skip
     if as_csv and (as_json or len(asked) > 1):
         options = ", ".join(f"--{name}" for name in (["json"] if as_json else asked))
         raise InvalidArgumentError(f"--csv prints one table, and was asked for beside {options}; choose one of them.")
-    if (profile or refusals) and (asked or by or plot or profile == refusals):
+    if (profile or refusals) and (asked or by or where or plot or profile == refusals):
         name = "profile" if profile else "refusals"
         raise InvalidArgumentError(f"--{name} shows one table across tasks; ask for others without it.")
     loaded = [load_run(folder, steps=False) for folder in runs]
@@ -82,8 +91,11 @@ def table(
         tables = [refusals_table(loaded, common=common)]
     else:
         records = join_runs(loaded, common=common)
+        if where is not None:
+            field, _, names = where.partition("=")
+            records = only_where(records, field, names.split(","))
         report = find_report(f"{records[0].suite}/{records[0].task}")
-        tables = report.tables(records, TableOptions(by, causes, confidence, budgets, published))
+        tables = report.tables(records, TableOptions(by, against, causes, confidence, budgets, published))
         if cost or has_agents(records):
             tables.append(cost_table(records))
         if deployment:

@@ -9,6 +9,7 @@ from record_builder import patients, record
 
 from wsigym.benchmarks.evipath.localization_rows import ordered_rows, rois_allowed
 from wsigym.benchmarks.evipath.localization_table import (
+    against_table,
     budget_table,
     by_tables,
     localization_tables,
@@ -17,6 +18,7 @@ from wsigym.benchmarks.evipath.localization_table import (
     policy_difference,
 )
 from wsigym.benchmarks.records import EpisodeRecord
+from wsigym.benchmarks.rows import where
 from wsigym.benchmarks.tables import Cell, TableOptions
 from wsigym.errors import UnknownNameError
 from wsigym.scoring.intervals import Estimate
@@ -195,6 +197,51 @@ def test_groups_are_in_order_of_their_number() -> None:
 def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="organ"):
         localization_tables(at_scales(), TableOptions(by="organs"))
+
+
+# -- one policy against the others -----------------------------------------------------------------------------------
+
+
+def test_each_policy_minus_the_one_named() -> None:
+    """Six patients of 10x and six of 40x; the seeds of a query are averaged first."""
+    centre = patients([0.1] * 6, magnification=10.0, policy="centre") + patients(
+        [0.3] * 6, magnification=40.0, policy="centre"
+    )
+    other = patients([0.4] * 6, magnification=10.0, policy="other") + patients(
+        [0.5] * 6, magnification=40.0, policy="other"
+    )
+    again = patients([0.6] * 6, magnification=10.0, policy="other", seed=1)
+    table = against_table(centre + other + again, "centre")
+    (row,) = table.rows
+    assert (row["policy"], row["budget"], row["queries"]) == ("other", "base", 12)
+    assert estimate(row["difference_10x"]).value == pytest.approx(0.4)
+    assert estimate(row["difference_40x"]).value == pytest.approx(0.2)
+    assert estimate(row["difference"]).value == pytest.approx(0.3)
+    with pytest.raises(UnknownNameError, match="policy to hold others against"):
+        against_table(centre, "center")
+
+
+def test_budgets_are_held_against_the_same() -> None:
+    records = [
+        entry
+        for policy, score in (("a", 0.1), ("b", 0.6))
+        for budget in ("tight", "base")
+        for entry in patients([score] * 5, policy=policy, budget=budget)
+    ]
+    records += patients([0.9] * 5, policy="b", budget="loose")
+    rows = against_table(records, "a").rows
+    assert [(row["policy"], row["budget"]) for row in rows] == [("b", "tight"), ("b", "base")]
+    assert localization_tables(records, TableOptions(against="a"))[-1].rows == rows
+
+
+def test_only_some_groups() -> None:
+    kept = where(at_scales(), "magnification", ["10", "40x"])
+    assert {entry.groups["magnification"] for entry in kept} == {10.0, 40.0}
+    assert len(kept) == 12
+    with pytest.raises(UnknownNameError, match="magnification"):
+        where(at_scales(), "magnification", ["20"])
+    with pytest.raises(UnknownNameError, match="field"):
+        where(at_scales(), "magnifications", ["10"])
 
 
 # -- the whole -------------------------------------------------------------------------------------------------------
