@@ -211,9 +211,6 @@ class _Training:
         file = self._out / SETTINGS
         if file.exists():
             _check_same(file, asked)
-        else:
-            self._out.mkdir(parents=True, exist_ok=True)
-            write_text(file, json.dumps(asked | {"version": wsigym.__version__}, indent=2) + "\n")
         self._rows = _read_curve(self._out / CURVE)
         checkpoints = sorted((self._out / CHECKPOINTS).glob("[0-9]*[0-9].zip"), key=_steps_of)
         if checkpoints:
@@ -224,6 +221,8 @@ class _Training:
         else:
             self._rows = []
             self._model = self._new(demonstrations)
+        if not file.exists():  # not sooner, so that demonstrations that cannot be cloned leave no training behind
+            write_text(file, json.dumps(asked | {"version": wsigym.__version__}, indent=2) + "\n")
         self._model.set_logger(configure(str(self._out / TENSORBOARD), ["tensorboard"]))
 
     def _new(self, demonstrations: Sequence[Path]) -> MaskablePPO:

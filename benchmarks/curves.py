@@ -51,10 +51,12 @@ def curves_picture(
     *,
     size: tuple[int, int] = PANEL,
     scale: float = 1,
+    note: str = "bars: 95 % interval over patients",
 ) -> Image.Image:
     """An RGB picture: for each (label, curves by policy) a panel, the axis of what was spent called `spent`.
 
-    `size` is a panel's plot area in pixels; the other axis shows scores as `scale` times their value.
+    `size` is a panel's plot area in pixels; the other axis shows scores as `scale` times their value. `note` stands
+    below the title.
     """
     names = list(dict.fromkeys(name for _, curves in panels for name in curves))
     styles = {
@@ -63,7 +65,7 @@ def curves_picture(
     }
     canvas = _Canvas(len(panels), names, spent, size, scale)
     top = _axis_top([mean for _, curves in panels for curve in curves.values() for _, mean in curve])
-    canvas.title(title, "bars: 95 % interval over patients")
+    canvas.title(title, note)
     for number, (label, curves) in enumerate(panels):
         canvas.panel(number, label, curves, styles, top)
     canvas.legend(styles)

@@ -246,6 +246,7 @@ class TestTraining:
         settings = TrainSettings(px=48, budgets=("base",))
         with pytest.raises(InvalidArgumentError, match=r"images of 36 px, and the navigator is to see 48"):
             train_navigator(squares, tmp_path / "t", steps=0, demonstrations=[demos], settings=settings)
+        assert train_navigator(squares, tmp_path / "t", steps=0, settings=settings).steps == 0, "nothing is in the way"
 
 
 class TestPlaying:

@@ -24,6 +24,7 @@ from . import (
     audit,
     bench,
     cohort,
+    curve,
     demo,
     demos,
     endpoint,
@@ -59,7 +60,8 @@ app.add_typer(judge.app, name="judge")
 app.add_typer(tiles.app, name="tiles")
 for command in (
     demo.demo, listing.envs, listing.policies, listing.suites, run.run, run.sweep, replay.replay, table.table,
-    transcripts.transcripts, demos.demos, serve.serve_scripted, train.train, audit.audit, review.review, review.export,
+    transcripts.transcripts, demos.demos, serve.serve_scripted, train.train, curve.curve, audit.audit,
+    review.review, review.export,
 ):  # fmt: skip
     app.command()(command)
 

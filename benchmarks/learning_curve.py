@@ -1,0 +1,82 @@
+"""Learning curves of navigators: what each checkpoint of trainings is worth on the validation split."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from PIL import Image
+
+from wsigym.errors import InvalidArgumentError
+from wsigym.scoring.intervals import Estimate
+
+from .curves import Curve, curves_picture
+from .tables import Block, Cell, Column, Table
+
+__all__ = ["CURVE", "learning_picture", "learning_table"]
+
+CURVE = "curve.csv"
+"""Where a training keeps a row a checkpoint; `wsigym.baselines.train_ppo` writes it."""
+
+VALIDATION = "val_"
+
+Row = dict[str, float | None]
+
+
+def learning_table(folders: Sequence[Path]) -> Table:
+    """A row a checkpoint: steps, minutes, the environments' share of the time, return, and mean IoU on val.
+
+    Raises `InvalidArgumentError` where a folder holds no training.
+    """
+    rows: list[dict[str, Cell]] = []
+    for folder in folders:
+        for row in _rows(folder):
+            minutes = (row["seconds"] or 0.0) / 60
+            rows.append({**row, "training": folder.name, "steps": int(row["steps"] or 0), "minutes": minutes})
+    scales = dict.fromkeys(name for row in rows for name in row if name.startswith(VALIDATION))
+    columns = (
+        Column("minutes", "minutes", digits=1),
+        Column("environment_share", "environments'\nshare, %", digits=0, scale=100),
+        Column("train_return", "return"),
+        *(Column(name, name.removeprefix(VALIDATION)) for name in scales),
+    )
+    notes = (
+        "2.5x ... all: mean IoU on the validation split, of the likeliest moves, at the training's first budget.",
+        "Return: of the shaped reward, the moves drawn, over the last 100 episodes, of all its budgets.",
+    )
+    keys = (Column("training", "training"), Column("steps", "steps"))
+    return Table("learning", "Learning curves", keys, (Block("", columns),), tuple(rows), notes)
+
+
+def learning_picture(folders: Sequence[Path]) -> Image.Image:
+    """An RGB picture: mean IoU on val against thousands of steps, a line a training, a panel a magnification and one
+    for all. Raises like `learning_table`."""
+    found = {folder.name: _rows(folder) for folder in folders}
+    scales = dict.fromkeys(
+        name for rows in found.values() for row in rows for name in row if name.startswith(VALIDATION)
+    )
+    panels = []
+    for scale in scales:
+        curves: dict[str, Curve] = {
+            name: [((row["steps"] or 0) / 1000, Estimate(row.get(scale), None, None, 1, 1)) for row in rows]
+            for name, rows in found.items()
+        }
+        panels.append((scale.removeprefix(VALIDATION), curves))
+    note = "mean IoU on the validation split, of the likeliest moves"
+    return curves_picture("Learning curves", "thousand steps", panels, note=note)
+
+
+def _rows(folder: Path) -> list[Row]:
+    try:
+        with (folder / CURVE).open(encoding="utf-8", newline="") as lines:
+            rows = [
+                {name: float(value) if value else None for name, value in row.items()} for row in csv.DictReader(lines)
+            ]
+        if not rows or any("steps" not in row or "seconds" not in row for row in rows):
+            raise ValueError(f"{CURVE} has no steps")
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"{folder} holds no training ({error}); `wsigym train --out {folder}` makes one."
+        ) from None
+    return rows
