@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsigym.baselines.experts import PanZoomExpert, PanZoomExperts
-from wsigym.cohorts import Cohort
+from wsigym.baselines.pan_zoom_oracle import PanZoomOracle
+from wsigym.cohorts import Cohort, localization_queries
+from wsigym.envs import LocalizationEnv
 from wsigym.envs.localization import extract_roi
 from wsigym.envs.pan_zoom import ACTIONS, FINISH, ZOOM_IN, Cursor
 from wsigym.errors import InvalidArgumentError, UnknownNameError
@@ -171,3 +173,24 @@ def test_a_query_of_another_split(split_cohort: Cohort) -> None:
     _, info = env.reset(seed=0)
     with pytest.raises(UnknownNameError, match="expert's split"):
         PanZoomExperts(split_cohort, "train").of(env, info)
+
+
+@pytest.mark.parametrize("budget", ["tight", "base"])
+def test_its_policy_reaches_the_ceiling_in_a_run(split_cohort: Cohort, budget: str) -> None:
+    views = gym.make("wsigym/LocalizationPanZoom-v0", cohort=split_cohort, split="train", budget=budget)
+    env, policy, experts = (
+        LocalizationEnv(split_cohort, "train", budget),
+        PanZoomOracle(),
+        PanZoomExperts(split_cohort, "train"),
+    )
+    for query, reference in localization_queries(split_cohort, "train"):
+        options = {"query_id": query.query_id}
+        _, info = views.reset(options=options)
+        ceiling = experts.of(views, info).best_score(Cursor(), info["rois_left"])
+        observation, info = env.reset(options=options)
+        policy.reset(observation, info)
+        policy.see_reference(reference)
+        terminated = False
+        while not terminated:
+            observation, _, terminated, _, info = env.step(policy.act(observation, info))
+        assert (info["outcome"], info["iou"]) == ("scored", ceiling)
