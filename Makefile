@@ -5,7 +5,9 @@ BIN := .venv/bin
 # The constraints name one version of each tool whose verdict changes with its version.
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input --constraint constraints.txt --editable
 
-.PHONY: help install demo test test-model check format bench clean
+TRAINED := train-demo-out
+
+.PHONY: help install demo test test-model train-demo check format bench clean
 .NOTPARALLEL:
 
 help:  ## list the targets
@@ -21,6 +23,18 @@ test: .venv/dev  ## install what the tests need and run them all (ARGS="-k box" 
 
 test-model: .venv/dev .venv-model/ready  ## ask a real small language model, once its server is compiled (15 minutes or more)
 	WSIGYM_MODEL_PYTHON=.venv-model/bin/python $(BIN)/pytest tests/agents/test_real_model.py
+
+train-demo: .venv/dev  ## train three navigators on 200 synthetic slides and hold them against baselines (two hours)
+	test -d $(TRAINED)/cohort || $(BIN)/wsigym cohort synth $(TRAINED)/cohort --slides 200 --seed 2026
+	test -d $(TRAINED)/demos || $(BIN)/wsigym demos --cohort $(TRAINED)/cohort --out $(TRAINED)/demos --per-query 4 --detours 0.3
+	for seed in 0 1 2; do $(BIN)/wsigym train --cohort $(TRAINED)/cohort --demos $(TRAINED)/demos --seed $$seed \
+		--out $(TRAINED)/navigator-$$seed || exit; done
+	$(BIN)/wsigym sweep evipath/localization --cohort $(TRAINED)/cohort --split test --jobs 2 --out $(TRAINED)/run \
+		--policy search-centre --policy stain-density --policy ppo:$(TRAINED)/navigator-0 --policy ppo:$(TRAINED)/navigator-1 \
+		--policy ppo:$(TRAINED)/navigator-2 --budget tight --budget base --budget loose
+	$(BIN)/wsigym curve $(TRAINED)/navigator-* --plot $(TRAINED)/learning.png
+	$(BIN)/wsigym table $(TRAINED)/run --where magnification=10,40 --against search-centre
+	$(BIN)/wsigym table $(TRAINED)/run --where magnification=10,40 --against stain-density
 
 check: .venv/dev  ## format, lint, types and floors: what must hold of every commit
 	$(BIN)/ruff format --check .

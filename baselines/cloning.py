@@ -28,7 +28,7 @@ from .navigator_net import NOWHERE, NavigatorFeatures
 
 __all__ = ["MOVE_BATCHES", "PLACE_BATCHES", "Cloned", "Moves", "clone"]
 
-PLACE_BATCHES, MOVE_BATCHES = 1_600, 1_500
+PLACE_BATCHES, MOVE_BATCHES = 1_600, 800
 PLACE_BATCH, MOVE_BATCH = 32, 128
 LEARNING_RATE, WEIGHT_DECAY = 2e-3, 1e-2
 PLACE_WEIGHT = 0.3

@@ -57,7 +57,7 @@ ENVIRONMENTS = 16
 """Episodes at a time."""
 
 PPO: dict[str, Any] = {
-    "batch_size": 512,
+    "batch_size": 128,
     "n_epochs": 4,
     "clip_range": 0.1,
     "ent_coef": 0.002,
@@ -125,7 +125,7 @@ def train_navigator(
     steps: int,
     demonstrations: Sequence[Path] = (),
     settings: TrainSettings | None = None,
-    check_every: int = 20_480,
+    check_every: int = 12_288,
     progress: Progress | None = None,
 ) -> Trained:
     """Train on the split train, choose on val, and write the folder `out`; a training in it goes on where it stood.
