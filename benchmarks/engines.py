@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 
@@ -15,6 +16,9 @@ from .workers import play_all
 __all__ = ["ENGINES", "PROCESSES", "RAY", "Engine", "make_engine"]
 
 PROCESSES, RAY = "processes", "ray"
+
+ADDRESS_VARIABLE = "RAY_ADDRESS"
+"""Ray's own variable for the address that is meant where none is given."""
 
 Engine = Callable[[Player, Sequence[EpisodeKey]], Generator[EpisodeRecord, None, None]]
 """Plays the episodes and yields the record of each as it finishes; closing it ends what it started.
@@ -64,9 +68,10 @@ def _play_in_processes(player: Player, keys: Sequence[EpisodeKey], jobs: int) ->
 def _ray(
     policies: Sequence[str], jobs: int | None, address: str | None, resources: Mapping[str, Mapping[str, float]]
 ) -> Engine:
-    if address is not None and (not address or "://" in address):
+    chosen = os.environ.get(ADDRESS_VARIABLE) if address is None else address
+    if chosen is not None and (not chosen or "://" in chosen):
         raise InvalidArgumentError(
-            f"address {address!r}: it is HOST:PORT, auto or local. Call the command on a machine of the cluster, or "
+            f"address {chosen!r}: it is HOST:PORT, auto or local. Call the command on a machine of the cluster, or "
             "with `ray job submit`; it does not play through Ray Client (ray://)."
         )
     needs = resources_of(resources, policies)

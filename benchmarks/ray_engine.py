@@ -33,6 +33,7 @@ from wsigym.cohorts.invariants import is_url
 from wsigym.errors import InvalidArgumentError, RunError, WsigymWarning
 from wsigym.slides.cache import cache_info, set_cache_size
 
+from .engines import ADDRESS_VARIABLE
 from .episodes import Player, Setup, base_policy
 from .handout import DEATHS_ALLOWED, Handout
 from .provenance import git_commit
@@ -41,7 +42,6 @@ from .resources import Resources
 
 __all__ = ["play_on_ray"]
 
-ADDRESS_VARIABLE = "RAY_ADDRESS"
 FILES_VARIABLE = "RAY_TMPDIR"
 
 ANSWER_SECONDS = 30.0
@@ -109,10 +109,10 @@ def _begin(address: str, own: Mapping[str, Any]) -> None:
     sigterm = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
-    except (OSError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray raises that very class where a busy machine was too slow for it.
         raise RunError(
-            f"Ray did not start: {error}. Its files are in the temporary folder; {FILES_VARIABLE} names another, which "
-            "is on this machine's disk and has a short path."
+            f"Ray did not start: {str(error).rstrip('.')}. Try again when the machine is less busy. Ray's "
+            f"files are in the temporary folder; {FILES_VARIABLE} names another, on a local disk and with a short path."
         ) from None
     finally:  # Ray's own handler ends the process on the spot; ours ends the work as an error does.
         if threading.current_thread() is threading.main_thread():

@@ -57,6 +57,12 @@ def test_bad_arguments(
     assert not (tmp_path / "run").exists()
 
 
+def test_an_address_of_the_environment_is_looked_at_too(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "ray://head:10001")
+    with pytest.raises(InvalidArgumentError, match="ray job submit"):
+        play(engine="ray")
+
+
 def test_without_ray_it_is_said_how_to_get_it(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "wsigym.benchmarks.ray_engine", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
