@@ -1,8 +1,8 @@
 """Behaviour cloning: a navigator that imitates demonstrations, and the warm start of `wsigym train`.
 
 Two losses. Moves: cross-entropy with the expert's moves from each place, which detours are not. Places: cross-entropy
-of the overview's first target map with where the demonstration ends, a Gaussian of `SPREAD` cells; it is learned alone
-first, on what is seen before the first look. Images are mirrored and turned with their moves, and stained anew.
+of the overview's first target map with the centre of the valid box that the demonstration ends on, a Gaussian of
+`SPREAD` cells; it is learned alone first, on what is seen before the first look. Images are mirrored and turned with their moves, and stained anew.
 
 Needs PyTorch and stable-baselines3 (extra `rl`).
 """
@@ -19,6 +19,7 @@ import torch
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from torch.nn import functional
 
+from wsigym.cohorts import Cohort, LocalizationQuery, LocalizationReference, localization_queries
 from wsigym.errors import InvalidArgumentError
 
 from .expert_episodes import Demonstration
@@ -28,7 +29,7 @@ from .navigator_net import NOWHERE, NavigatorFeatures
 
 __all__ = ["MOVE_BATCHES", "PLACE_BATCHES", "Cloned", "Moves", "clone"]
 
-PLACE_BATCHES, MOVE_BATCHES = 1_600, 800
+PLACE_BATCHES, MOVE_BATCHES = 2_400, 800
 PLACE_BATCH, MOVE_BATCH = 32, 128
 LEARNING_RATE, WEIGHT_DECAY = 2e-3, 1e-2
 PLACE_WEIGHT = 0.3
@@ -56,7 +57,8 @@ class Moves:
         observations: by part (n, ...), images uint8 (n, px, px, 3).
         masks: bool (n, 7), the moves possible.
         optimal: float32 (n, 7), the expert's moves as shares of 1.
-        places: float32 (n, 2), x and y in 0..1 of the search box where the demonstration ends.
+        places: float32 (n, 2), x and y in 0..1 of the search box: the centre of the valid box that the demonstration
+            ends nearest to.
     """
 
     observations: Arrays
@@ -68,14 +70,27 @@ class Moves:
         return len(self.masks)
 
     @classmethod
-    def of(cls, demonstrations: Iterable[Demonstration]) -> Moves:
-        """Every step of the demonstrations. Raises `InvalidArgumentError` where there is none."""
+    def of(cls, demonstrations: Iterable[Demonstration], cohort: Cohort) -> Moves:
+        """Every step of demonstrations of the cohort's split train.
+
+        Raises `InvalidArgumentError` where there is none, or one is of another split or cohort.
+        """
+        centres_of = {
+            query.query_id: _centres(query, reference) for query, reference in localization_queries(cohort, "train")
+        }
         steps: list[Arrays] = []
         encoder = HashedWords()
         for played in demonstrations:
             count = len(played)
+            if played.query_id not in centres_of:
+                raise InvalidArgumentError(
+                    f"a demonstration is of query {played.query_id!r}, which the split train of cohort {cohort.name!r} "
+                    "does not ask; write demonstrations of that split with `wsigym demos`."
+                )
             last = played.observations["view_box"][-1]
-            place = last[:2] + last[2:] / 2 if last[2] > 0 else np.array([0.5, 0.5])
+            end = last[:2] + last[2:] / 2 if last[2] > 0 else np.array([0.5, 0.5])
+            centres = centres_of[played.query_id]
+            place = centres[np.argmin(((centres - end) ** 2).sum(axis=1))]
             optimal = played.optimal[:count].astype(np.float32)
             seen = {name: part[:count] for name, part in played.observations.items()}
             seen["target"] = np.repeat(encoder.encode([played.target]), count, axis=0)
@@ -92,6 +107,13 @@ class Moves:
         joined = {name: np.concatenate([each.pop(name) for each in steps]) for name in list(steps[0])}
         masks, optimal, places = (joined.pop(name) for name in ("mask", "optimal", "place"))
         return cls(joined, masks, optimal, places)
+
+
+def _centres(query: LocalizationQuery, reference: LocalizationReference) -> npt.NDArray[np.float32]:
+    """float32 (boxes, 2): the centres of the valid boxes, in 0..1 of the search box."""
+    searched = query.search_box
+    centres = np.array([box.centre for box in reference.boxes]) - (searched.x, searched.y)
+    return (centres / (searched.width, searched.height)).astype(np.float32)
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def train_navigator(
     steps: int,
     demonstrations: Sequence[Path] = (),
     settings: TrainSettings | None = None,
-    check_every: int = 12_288,
+    check_every: int = 6_144,
     progress: Progress | None = None,
 ) -> Trained:
     """Train on the split train, choose on val, and write the folder `out`; a training in it goes on where it stood.
@@ -239,7 +239,8 @@ class _Training:
             **PPO,
         )
         if demonstrations:
-            moves = Moves.of(each for path in demonstrations for each in read_demonstrations(path))
+            played = (each for path in demonstrations for each in read_demonstrations(path))
+            moves = Moves.of(played, self._cohort)
             _check_size(moves, settings.px)
             clone(
                 model.policy,

@@ -17,7 +17,7 @@ from wsigym.baselines.navigator import HashedWords, NavigatorView, navigator_env
 from wsigym.baselines.registry import make_policy
 from wsigym.benchmarks.run_folder import load_run
 from wsigym.benchmarks.runner import run
-from wsigym.cohorts import Cohort
+from wsigym.cohorts import Cohort, localization_queries
 from wsigym.envs import LocalizationEnv
 from wsigym.envs.pan_zoom import FINISH
 from wsigym.errors import InvalidArgumentError, RunError
@@ -135,8 +135,8 @@ class TestNetwork:
 
 
 class TestCloning:
-    def test_mirrors_and_turns_agree_with_the_moves(self, demos: Path) -> None:
-        moves = Moves.of(read_demonstrations(demos))
+    def test_mirrors_and_turns_agree_with_the_moves(self, squares: Cohort, demos: Path) -> None:
+        moves = Moves.of(read_demonstrations(demos), squares)
         batch = _batch(moves, np.arange(40))
         for axis in (0, 1):
             twice = _mirrored(_mirrored(batch, axis), axis)
@@ -163,7 +163,7 @@ class TestCloning:
         env = DummyVecEnv([lambda: navigator_env(cohort=squares, split="train", px=PX)])
         arguments = {"features_extractor_class": NavigatorFeatures, "net_arch": [64], "ortho_init": False}
         model = MaskablePPO("MultiInputPolicy", env, policy_kwargs=arguments, seed=0, device="cpu")
-        moves, done = Moves.of(read_demonstrations(demos)), []
+        moves, done = Moves.of(read_demonstrations(demos), squares), []
         cloned = clone(
             model.policy, moves, place_batches=60, move_batches=120, seed=0, progress=lambda *at: done.append(at)
         )
@@ -172,9 +172,18 @@ class TestCloning:
         assert cloned.move_loss < 1.0
         assert mean_iou(model.policy, squares, "val", "base", QUICK)["all"] > 0.6
 
-    def test_nothing_to_clone(self) -> None:
+    def test_places_are_where_the_valid_boxes_are(self, squares: Cohort, demos: Path) -> None:
+        places = Moves.of(read_demonstrations(demos), squares).places
+        boxes = [reference.boxes[0] for _, reference in localization_queries(squares, "train")]
+        centres = {tuple(round(part / SIDE, 3) for part in box.centre) for box in boxes}
+        assert {tuple(round(float(part), 3) for part in place) for place in places} == centres
+
+    def test_what_cannot_be_cloned(self, squares: Cohort, demos: Path) -> None:
         with pytest.raises(InvalidArgumentError, match="no demonstration to clone"):
-            Moves.of([])
+            Moves.of([], squares)
+        other = Cohort.load(build_cohort(demos.parent / "other", slides=[{"slide_id": "s1", "split": "train"}]))
+        with pytest.raises(InvalidArgumentError, match=r"which the split train of cohort 'tiny' does not ask"):
+            Moves.of(read_demonstrations(demos), other)
 
 
 class TestTraining:

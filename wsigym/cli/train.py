@@ -19,7 +19,7 @@ __all__ = ["train"]
 def train(
     cohort: Annotated[Path, typer.Option(help="The cohort's folder.")],
     out: Annotated[Path, typer.Option(help="The training's folder. An unfinished training in it goes on.")],
-    steps: Annotated[int, typer.Option(help="Moves in the environments; 0 clones only.")] = 61_440,
+    steps: Annotated[int, typer.Option(help="Moves in the environments; 0 clones only.")] = 24_576,
     demos: Annotated[
         list[Path] | None, typer.Option(help="Demonstrations to clone first, from `wsigym demos`. May be repeated.")
     ] = None,
@@ -38,9 +38,9 @@ def train(
     gamma: Annotated[float, typer.Option(help="Discount, of the learner and of the reward's shaping.")] = 0.99,
     learning_rate: Annotated[float, typer.Option(help="Of PPO; from nothing, without --demos, try 3e-4.")] = 1e-4,
     rollout: Annotated[int, typer.Option(help="Steps of each of 16 environments between updates of PPO.")] = 128,
-    place_batches: Annotated[int, typer.Option(help="Batches of cloning that learn where targets lie.")] = 1_600,
+    place_batches: Annotated[int, typer.Option(help="Batches of cloning that learn where targets lie.")] = 2_400,
     move_batches: Annotated[int, typer.Option(help="Batches of cloning that learn the moves.")] = 800,
-    check_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 12_288,
+    check_every: Annotated[int, typer.Option(help="Steps between checkpoints.")] = 6_144,
     allow_outside: Annotated[
         bool, typer.Option("--allow-outside", help="Allow slide paths that leave the cohort folder.")
     ] = False,
