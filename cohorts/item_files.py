@@ -39,7 +39,7 @@ from .files import (
 )
 from .items import EvidenceItem, FeatureFiles, ImageSpec
 from .models import Name
-from .references import EvidenceReference, KnownEntity, reference_faults
+from .references import EvidenceReference, KnownEntity, entity_faults, reference_faults
 from .writing import write_text
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ __all__ = [
     "load_features",
     "load_items",
     "load_vocabulary",
+    "not_an_image",
     "write_items",
 ]
 
@@ -218,7 +219,9 @@ def load_entities(cohort: Cohort, suite: str) -> Sequence[KnownEntity]:
 
 
 def _entities(root: Path, suite: str) -> tuple[Sequence[KnownEntity], list[Fault]]:
-    return _of_suite(root, f"{REFERENCES}/{suite}/{ONTOLOGY}", TypeAdapter(tuple[KnownEntity, ...]), ())
+    file = f"{REFERENCES}/{suite}/{ONTOLOGY}"
+    entities, faults = _of_suite(root, file, TypeAdapter(tuple[KnownEntity, ...]), ())
+    return entities, faults + [Fault(file, None, field, message) for field, message in entity_faults(entities)]
 
 
 def _of_suite(root: Path, name: str, model: TypeAdapter[_T], nothing: _T) -> tuple[_T, list[Fault]]:
@@ -261,7 +264,7 @@ def image_faults(cohort: Cohort, asked: Iterable[Asked], *, decode: bool = False
 
 def _image_fault(cohort: Cohort, spec: ImageSpec, decode: bool) -> str:
     if spec.file is not None:
-        said = _not_an_image(cohort.root / spec.file, decode)
+        said = not_an_image(cohort.root / spec.file, decode)
         return f"{spec.file!r} cannot be read as an image ({said}); a PNG or JPEG file is needed" if said else ""
     assert spec.slide_id is not None
     assert spec.box is not None
@@ -279,8 +282,8 @@ def _image_fault(cohort: Cohort, spec: ImageSpec, decode: bool) -> str:
     return ""
 
 
-def _not_an_image(path: Path, decode: bool) -> str:
-    """Why a file cannot be shown as an image, "" where it can."""
+def not_an_image(path: Path, decode: bool) -> str:
+    """Why a file cannot be shown as an image, "" where it can. With `decode` it is read whole."""
     if path.is_fifo() or path.is_char_device():  # reading one may wait for ever
         return "not a regular file"
     try:

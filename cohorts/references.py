@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Set
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 from pydantic import Field
@@ -11,7 +13,7 @@ from pydantic import Field
 from .items import EvidenceItem
 from .models import Line, Name
 
-__all__ = ["EvidenceReference", "KnownEntity", "reference_faults"]
+__all__ = ["EvidenceReference", "KnownEntity", "entity_faults", "folded", "reference_faults"]
 
 MAX_COORDINATE = 1000
 """Boxes of answers are x1, y1, x2, y2 in thousandths of the image's width and height (PathView-Bench)."""
@@ -44,6 +46,39 @@ class KnownEntity(Line):
     lineage: Name
     family: Name
     parent: Name | None = None
+
+
+def folded(name: str) -> str:
+    """A name as names are compared: case, punctuation and compatibility forms do not count, a plus sign does."""
+    return " ".join(re.findall(r"[\w+]+", unicodedata.normalize("NFKC", name).casefold()))
+
+
+def entity_faults(entities: Sequence[KnownEntity]) -> Iterator[tuple[str, str]]:
+    """What is wrong between the entities of a suite: (field, message) each. Names that two share, parents that are
+    no entity, and parents that go in a circle, each circle once."""
+    owners: dict[str, int] = {}
+    parents: dict[str, str | None] = {}
+    for place, each in enumerate(entities):
+        names = [("entity", each.entity), *((f"synonyms.{n}", name) for n, name in enumerate(each.synonyms))]
+        for field, name in names:
+            owner = owners.setdefault(folded(name), place)
+            if owner != place:
+                said = (
+                    f"{name!r} is a name of {entities[owner].entity!r}, entry {owner}, already; a name has one entity"
+                )
+                yield f"{place}.{field}", said
+        parents.setdefault(each.entity, each.parent)
+    told: set[str] = set()
+    for place, each in enumerate(entities):
+        if each.parent is not None and each.parent not in parents:
+            yield f"{place}.parent", f"no entity {each.parent!r} in the file"
+            continue
+        way = [each.entity]
+        while (parent := parents.get(way[-1])) is not None and parent not in way:
+            way.append(parent)
+        if parent == each.entity and not told.intersection(way):
+            told.update(way)
+            yield f"{place}.parent", f"goes in a circle: {' -> '.join([*way, each.entity])}; break it"
 
 
 def reference_faults(

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +25,7 @@ from wsigym.errors import Fault
 
 from ...files import json_fault, parse_json, read_text, validation_faults
 from ...models import Line, Name
+from ...references import folded
 
 __all__ = [
     "BEHAVIOURS",
@@ -125,11 +124,6 @@ class GradingGroup(Line):
 
 
 _KINDS: Mapping[str, type[Line]] = {"entity": EntityLine, "exclusion": ExclusionGroup, "grading": GradingGroup}
-
-
-def folded(name: str) -> str:
-    """A name as names are compared: case, punctuation and compatibility forms do not count, a plus sign does."""
-    return " ".join(re.findall(r"[\w+]+", unicodedata.normalize("NFKC", name).casefold()))
 
 
 @dataclass(frozen=True)
