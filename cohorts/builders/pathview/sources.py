@@ -33,7 +33,8 @@ from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError, 
 from wsigym.slides import Box
 
 from ...cohort import Cohort
-from ...item_files import NOT_AN_IMAGE
+from ...files import validation_faults
+from ...item_files import not_an_image
 from ...items import FeatureFiles, ImageSpec, RelativePath
 from ...models import Line, Name
 from .labels import read_toml
@@ -54,6 +55,10 @@ COLUMNS = (
 
 GROUPS = ("patient", "case", "slide")
 
+SIDES = ("x", "y", "width", "height")
+
+MAX_MAGNIFICATION = 200
+
 
 class Source(Line):
     """One source, as in the module's example. `classes` names the values of a mask; `types` is the pattern of files
@@ -66,7 +71,7 @@ class Source(Line):
     annotations: RelativePath | None = None
     images: RelativePath | None = None
     organ: Name | None = None
-    magnification: Annotated[float, Field(gt=0, le=200, allow_inf_nan=False)] | None = None
+    magnification: Annotated[float, Field(gt=0, le=MAX_MAGNIFICATION, allow_inf_nan=False)] | None = None
     classes: dict[str, Name] = Field(default_factory=dict)
     types: RelativePath | None = None
     label: Name | None = None
@@ -145,20 +150,35 @@ def load_pictures(cohort: Cohort, source: Source) -> list[Picture]:
     for where, row in _rows(cohort, source, faults):
         try:
             pictures.append(_picture(cohort, source, where, row))
-        except (ValidationError, InvalidArgumentError, SlideError, UnknownNameError, *NOT_AN_IMAGE) as error:
-            file, _, line = where.rpartition(":")
-            said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-            faults.append(Fault(file or where, int(line) if line.isdigit() else None, row.get("image", ""), said))
+        except _CellError as error:
+            faults.append(Fault(*_place(where), error.column, str(error)))
+        except (SlideError, UnknownNameError, InvalidArgumentError) as error:
+            faults.append(Fault(*_place(where), "slide_id", str(error)))
+        except ValidationError as error:
+            faults += validation_faults(error, *_place(where))
     names: dict[str, str] = {}
     for picture in pictures:
         if picture.name in names:
-            file, _, line = picture.where.rpartition(":")
             message = f"{picture.name!r} is the name of another image of the source, {names[picture.name]}"
-            faults.append(Fault(file or picture.where, int(line) if line.isdigit() else None, "image", message))
+            faults.append(Fault(*_place(picture.where), "image", message))
         names[picture.name] = picture.where
     if faults:
         raise CohortError(faults)
     return pictures
+
+
+class _CellError(Exception):
+    """What is wrong with a cell, or with several, of an image's row; the text says it without the column."""
+
+    def __init__(self, column: str, message: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+def _place(where: str) -> tuple[str, int | None]:
+    """The file and the line that a picture's `where` names."""
+    file, _, line = where.rpartition(":")
+    return (file, int(line)) if line.isdigit() else (where, None)
 
 
 def _rows(cohort: Cohort, source: Source, faults: list[Fault]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -201,8 +221,12 @@ def _table(root: Path, name: str, faults: list[Fault]) -> Iterator[tuple[str, di
 def _picture(cohort: Cohort, source: Source, where: str, row: Mapping[str, str]) -> Picture:
     name = row.get("image", "")
     if not name:
-        raise InvalidArgumentError("the image has no name")
-    magnification = _number(row, "magnification") or source.magnification
+        raise _CellError("image", "the image has no name")
+    magnification = _number(row, "magnification")
+    if magnification is None:
+        magnification = source.magnification
+    elif not 0 < magnification <= MAX_MAGNIFICATION:
+        raise _CellError("magnification", f"is {magnification:g}; above 0 to {MAX_MAGNIFICATION} is allowed")
     groups = {key: row[key] for key in GROUPS if key in row}
     organ = row.get("organ", source.organ)
     split = None
@@ -218,13 +242,18 @@ def _picture(cohort: Cohort, source: Source, where: str, row: Mapping[str, str])
         annotated_as: tuple[str, ...] = (entry.slide_id,)
     elif "file" in row:
         image = ImageSpec(file=row["file"], magnification=magnification)
+        said = not_an_image(cohort.root / row["file"], decode=False)
+        if said:
+            raise _CellError(
+                "file", f"{row['file']!r} cannot be read as an image ({said}); a PNG or JPEG file is needed"
+            )
         with Image.open(cohort.root / row["file"]) as opened:
             frame = float(opened.width), float(opened.height)
         box = (0.0, 0.0, *frame)
         paths = PurePosixPath(name), PurePosixPath(row["file"])
         annotated_as = (name, *(part for path in paths for part in (path.name, path.stem)))
     else:
-        raise InvalidArgumentError("the image has neither a file nor a slide_id")
+        raise _CellError("file", "the image has neither a file nor a slide_id")
     features = None
     if "features" in row or "coordinates" in row:
         features = FeatureFiles(features=row.get("features", ""), coordinates=row.get("coordinates", ""))
@@ -250,17 +279,23 @@ def _part_of_slide(
     cohort: Cohort, source: Source, row: Mapping[str, str], magnification: float | None
 ) -> tuple[ImageSpec, tuple[float, float, float, float]]:
     slide = cohort.open(row["slide_id"])
-    sides = [_number(row, side) for side in ("x", "y", "width", "height")]
+    sides = [_number(row, side) for side in SIDES]
     given = [side for side in sides if side is not None]
     if given and len(given) < 4:
-        raise InvalidArgumentError("a part of a slide needs x, y, width and height")
-    box = Box.of(given) if given else slide.box
+        missing = next(side for side, value in zip(SIDES, sides, strict=True) if value is None)
+        raise _CellError(missing, "is missing; a part of a slide needs x, y, width and height")
+    try:
+        box = Box.of(given) if given else slide.box
+    except InvalidArgumentError as error:
+        raise _CellError("x", str(error)) from None
     if not slide.box.contains(box) or box.is_empty:
-        raise InvalidArgumentError(
-            f"{box.to_list()} is not within slide {row['slide_id']!r}, {slide.width} x {slide.height} px"
+        raise _CellError(
+            "x", f"{box.to_list()} is not within slide {row['slide_id']!r}, {slide.width} x {slide.height} px"
         )
     if slide.magnification is None:
-        raise InvalidArgumentError(f"slide {row['slide_id']!r} tells no microns per pixel; give its mpp in cohort.json")
+        raise _CellError(
+            "slide_id", f"slide {row['slide_id']!r} tells no microns per pixel; give its mpp in cohort.json"
+        )
     if source.view == "slide":
         fits = slide.magnification * MACRO_PX / max(box.width, box.height)
         magnification = min(magnification or MACRO_MAGNIFICATION, fits, slide.magnification)
@@ -279,5 +314,5 @@ def _number(row: Mapping[str, str], column: str) -> float | None:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise InvalidArgumentError(f"{column} is {row[column]!r}; a finite number is needed")
+        raise _CellError(column, f"is {row[column]!r}; a finite number is needed")
     return number

@@ -84,16 +84,24 @@ def test_faults_of_sources(tmp_path: Path, text: str, words: str) -> None:
     [
         ("image,where\na,b\n", "images.csv:1: has the columns image, where"),
         ("file\npathview/a.png\n", "images.csv:1: .*'image' is needed"),
-        ("image,file\na,pathview/none.png\n", "images.csv:2: a: .*none.png"),
+        (
+            "image,file\na,pathview/none.png\n",
+            "images.csv:2: file: 'pathview/none.png' cannot be read as an image .No such file",
+        ),
         ("image,file\na\n", "images.csv:2: has another number of cells"),
-        ("image,file,magnification\na,pathview/a.png,fast\n", "images.csv:2: a: magnification is 'fast'"),
-        ("image,file,magnification\na,pathview/a.png,nan\n", "images.csv:2: a: magnification is 'nan'"),
+        ("image,file,magnification\na,pathview/a.png,fast\n", "images.csv:2: magnification: is 'fast'"),
+        ("image,file,magnification\na,pathview/a.png,999\n", "images.csv:2: magnification: is 999; above 0 to 200"),
+        ("image,file,magnification\na,pathview/a.png,0\n", "images.csv:2: magnification: is 0; above 0 to 200"),
+        ("image,file,magnification\na,pathview/a.png,nan\n", "images.csv:2: magnification: is 'nan'"),
         ("image,file\na,pathview/a.png\na,pathview/a.png\n", "images.csv:3: image: 'a' is the name of another image"),
-        ("image,file\n,pathview/a.png\n", "images.csv:2: the image has no name"),
-        ("image,organ\na,liver\n", "neither a file nor a slide_id"),
-        ("image,slide_id\na,s9\n", "images.csv:2: a: unknown slide 's9'"),
-        ("image,file\na,../a.png\n", "images.csv:2: a: .*stays inside"),
-        ("image,file\na,pathview/broken.png\n", "images.csv:2: a: .*broken.png"),
+        ("image,file\n,pathview/a.png\n", "images.csv:2: image: the image has no name"),
+        ("image,organ\na,liver\n", "images.csv:2: file: the image has neither a file nor a slide_id"),
+        ("image,slide_id\na,s9\n", "images.csv:2: slide_id: unknown slide 's9'"),
+        ("image,file\na,../a.png\n", "images.csv:2: file: .*stays inside"),
+        (
+            "image,file\na,pathview/broken.png\n",
+            "images.csv:2: file: 'pathview/broken.png' cannot be read as an image .of no known",
+        ),
     ],
 )
 def test_faults_of_tables_of_images(tmp_path: Path, table: str, words: str) -> None:
@@ -120,7 +128,7 @@ def test_a_check_lists_the_faults_of_every_file(tmp_path: Path) -> None:
     build_sources(tmp_path, text, files)
     told = [str(fault) for fault in Cohort.faults_of(tmp_path)]
     assert len(told) == 3
-    assert told[0].startswith("pathview/images.csv:2: a: ")
+    assert told[0].startswith("pathview/images.csv:2: file: ")
     assert told[1] == "pathview/boxes.csv:2: x2: is 'drei'; a number is needed"
     assert told[2].startswith("pathview/labels.toml: standard: raw label 'X' of source t is")
 
