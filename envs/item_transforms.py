@@ -6,7 +6,7 @@ named by parts joined with commas:
     all              as the item is
     highest-power    the last image and the last finding only (CaseScope's single-field ablation)
     2.5x+10x         images and findings at these magnifications only (EviPathBench's magnification ablation)
-    text             no image
+    text             no image, no features
     no-site          without the specimen's site and organ
     mosaic           all images as one, numbered in reading order, for models that take one image
 
@@ -81,9 +81,10 @@ class Evidence:
         answer = item.answer
         if item.images and not images and answer.words_for_text is not None:
             answer = answer.model_copy(update={"words": answer.words_for_text})
-        return item.model_copy(
-            update={"images": tuple(images), "findings": tuple(findings), "metadata": metadata, "answer": answer}
-        )
+        changes = {"images": tuple(images), "findings": tuple(findings), "metadata": metadata, "answer": answer}
+        if self.keep == "text":
+            changes["features"] = None
+        return item.model_copy(update=changes)
 
     def _kept(self, item: EvidenceItem) -> tuple[Sequence[ImageSpec], Sequence[Any]]:
         if self.keep is None:

@@ -67,6 +67,12 @@ def test_text_alone_says_so_and_keeps_what_is_told_in_words() -> None:
     assert Evidence.of("text").of_item(made(images=[], evidence=None)).text == made(images=[], evidence=None).text
 
 
+def test_text_alone_is_without_features_too() -> None:
+    files = {"features": "f.npy", "coordinates": "c.npy"}
+    assert shown("text", features=files).features is None
+    assert shown("no-site", features=files).features == made(features=files).features
+
+
 def test_without_site_neither_site_nor_organ_is_told() -> None:
     blind = shown("no-site")
     assert "colon" not in blind.text
