@@ -105,7 +105,8 @@ def _lines(asked: Asked) -> list[tuple[str, tuple[int, int, int]]]:
 
     add(f"{item.suite}/{item.task}  {item.item_id}  {item.split or 'no split'}")
     add(" ".join(f"{finding.magnification:g}x: {finding.text}" for finding in item.findings))
-    add(item.question)
+    for line in item.question.splitlines():  # statements to judge stand on lines of their own
+        add(line)
     for place, option in enumerate(item.options):
         add(f"{letter(place)}. {option}", RIGHT if place == reference.answer else INK)
     if not item.options:
