@@ -2,7 +2,8 @@
 
 Two losses. Moves: cross-entropy with the expert's moves from each place, which detours are not. Places: cross-entropy
 of the overview's first target map with the centre of the valid box that the demonstration ends on, a Gaussian of
-`SPREAD` cells; it is learned alone first, on what is seen before the first look. Images are mirrored and turned with their moves, and stained anew.
+`SPREAD` cells; it is learned alone first, on what is seen before the first look. Images are mirrored and turned with
+their moves, and stained anew.
 
 Needs PyTorch and stable-baselines3 (extra `rl`).
 """
