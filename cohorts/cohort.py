@@ -80,7 +80,7 @@ class Cohort:
     def faults_of(cls, folder: str | Path, *, allow_outside: bool = False) -> list[Fault]:
         """Every fault of a cohort folder, none raised: of its text files, slides, items, references and images.
 
-        Slides and nodes whose own lines are faulty are not held against each other.
+        Slides and nodes whose own lines are faulty are not held against each other, nor are such slides against items.
         """
         cohort, faults = cls._read(folder, allow_outside)
         if cohort is None:
@@ -108,9 +108,15 @@ class Cohort:
         from .builders.pathview.checking import pathview_faults
 
         faults += source_faults(cohort.root)
-        if not cohort._places.whole:
-            return faults
-        return faults + pathview_faults(cohort) + list(evidence_faults(cohort))
+        if cohort._places.whole:
+            return faults + pathview_faults(cohort) + list(evidence_faults(cohort))
+        sound = {
+            slide_id
+            for slide_id, index in index_of.items()
+            if not any(field.startswith(f"slides.{index}.") for field in fields)
+        }
+        faults += [fault for fault in pathview_faults(cohort) if fault.field != "slide_id"]
+        return faults + list(evidence_faults(cohort, sound))
 
     @classmethod
     def _read(cls, folder: str | Path, allow_outside: bool) -> tuple[Cohort | None, list[Fault]]:

@@ -12,7 +12,7 @@ answers of kind diagnosis need an ontology.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -117,12 +117,15 @@ def _load(root: str, suite: str, task: str, sha256: str) -> tuple[Asked, ...]:
     return tuple(asked)
 
 
-def evidence_faults(cohort: Cohort) -> Iterator[Fault]:
-    """Every fault of a cohort's items, references, vocabularies and images, which are decoded."""
+def evidence_faults(cohort: Cohort, slides: Set[str] | None = None) -> Iterator[Fault]:
+    """Every fault of a cohort's items, references, vocabularies and images, which are decoded.
+
+    Where `slides` are given, images of other slides are not looked at.
+    """
     for suite, task in item_tasks(cohort.root):
         asked, faults = _read(cohort.root, suite, task)
         yield from faults
-        yield from image_faults(cohort, asked, decode=True)
+        yield from image_faults(cohort, asked, decode=True, slides=slides)
 
 
 def _read(root: Path, suite: str, task: str) -> tuple[list[Asked], list[Fault]]:
@@ -240,16 +243,21 @@ def _of_suite(root: Path, name: str, model: TypeAdapter[_T], nothing: _T) -> tup
 # -- images and features ------------------------------------------------------------------------------------------
 
 
-def image_faults(cohort: Cohort, asked: Iterable[Asked], *, decode: bool = False) -> Iterator[Fault]:
+def image_faults(
+    cohort: Cohort, asked: Iterable[Asked], *, decode: bool = False, slides: Set[str] | None = None
+) -> Iterator[Fault]:
     """What is wrong with the images and features of items. Files are opened, each once, and read whole with `decode`.
 
-    A slide's box has to lie on its slide, at no higher magnification than the scan's.
+    A slide's box has to lie on its slide, at no higher magnification than the scan's; only on one of `slides` where
+    they are given.
     """
     seen: dict[ImageSpec | FeatureFiles, str] = {}
     for each in asked:
         item, file = each.item, item_files(each.item.suite, each.item.task)[0]
         for place, spec in enumerate(item.images):
             for tile, part in enumerate(spec.parts):
+                if part.slide_id is not None and slides is not None and part.slide_id not in slides:
+                    continue
                 if part not in seen:
                     seen[part] = _image_fault(cohort, part, decode)
                 if seen[part]:

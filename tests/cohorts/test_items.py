@@ -210,6 +210,25 @@ def test_a_broken_line_hides_no_fault_of_other_lines(tmp_path: Path, line: str) 
     assert 3 in {fault.line for fault in faults}
 
 
+def test_a_faulty_slide_hides_no_fault_of_items(tmp_path: Path) -> None:
+    of_s2 = [{"slide_id": "s2", "box": [0, 0, 90, 9], "magnification": 10}]
+    missing = [{"file": "images/no.png"}]
+    slides = [{"slide_id": "s1"}, {"slide_id": "s2", "mpp": -1}]
+    build_evidence(
+        tmp_path,
+        [item(0), item(1, images=missing), item(2, images=of_s2)],
+        [reference(0, answer=9), reference(1), reference(2)],
+        slides=slides,
+        nodes=[],
+        paths=[],
+    )
+    assert {(fault.file, fault.field) for fault in Cohort.faults_of(tmp_path)} == {
+        ("cohort.json", "slides.1.mpp"),
+        (REFERENCES, "answer"),
+        (ITEMS, "images.0.file"),
+    }
+
+
 def test_terms_need_a_vocabulary(tmp_path: Path) -> None:
     build_evidence(tmp_path, *([each] for each in answer_of_kind("terms", ["gland"])))
     faults = Cohort.faults_of(tmp_path)
