@@ -97,7 +97,7 @@ def build_pathview(
                 faults += error.faults
             annotations += len(marks)
             of_source = [picture for picture in pictures if picture.source == source.name]
-            unmapped.look(labels, source.name, marks.labels, of_source)
+            unmapped.look(labels, marks, of_source)
             if not unmapped and not faults:
                 builder = _SourceBuilder(cohort, marks, labels, organs, seed, rules, writer)
                 for picture in of_source:

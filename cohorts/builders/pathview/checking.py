@@ -54,5 +54,5 @@ def pathview_faults(cohort: Cohort) -> list[Fault]:
             faults += error.faults
         faults += marks.unusable.listed
         if labels is not None:
-            unmapped.look(labels, source.name, marks.labels, pictures)
+            unmapped.look(labels, marks, pictures)
     return faults + unmapped.faults

@@ -63,6 +63,8 @@ class Marks:
         """
         self.labels: list[str] = []
         """Raw labels, by the places that annotations name."""
+        self.first: list[str] = []
+        """Where each of them stands first, as file and row."""
         self._drops = drops
         self._label_of: dict[str, int] = {}
         self._image_of: dict[str, int] = {}
@@ -103,7 +105,7 @@ class Marks:
             if outline is not None:
                 self._outlines[len(self._labels)] = outline
             self._images.append(self._image_of.setdefault(image, len(self._image_of)))
-            self._labels.append(self._place_of(label))
+            self._labels.append(self._place_of(label, file, row))
             self._boxes.extend((x1, y1, x2, y2))
             self._rows.append(row)
         return why
@@ -114,15 +116,16 @@ class Marks:
 
     def drop(self, file: str, row: int, image: str, label: str, reason: str) -> None:
         """Tell of an annotation that cannot be used."""
-        self._place_of(label)
+        self._place_of(label, file, row)
         self._faulty.setdefault(image, Counter())[label] += 1
         self._drops.annotation(self.source, image, label, f"{file}:{row}", reason)
 
-    def _place_of(self, label: str) -> int:
+    def _place_of(self, label: str, file: str, row: int) -> int:
         place = self._label_of.get(label)
         if place is None:
             place = self._label_of[label] = len(self.labels)
             self.labels.append(label)
+            self.first.append(f"{file}:{row}")
             if place > MAX_LABELS:
                 raise InvalidArgumentError(f"source {self.source!r} has more than {MAX_LABELS:,} raw labels.")
         return place

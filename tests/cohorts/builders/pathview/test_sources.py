@@ -131,6 +131,7 @@ def test_a_check_lists_the_faults_of_every_file(tmp_path: Path) -> None:
     assert told[0].startswith("pathview/images.csv:2: file: ")
     assert told[1] == "pathview/boxes.csv:2: x2: is 'drei'; a number is needed"
     assert told[2].startswith("pathview/labels.toml: standard: raw label 'X' of source t is")
+    assert told[2].endswith("; first at pathview/more.csv:2")
 
 
 def test_feature_files_go_with_the_item(tmp_path: Path) -> None:
