@@ -68,7 +68,13 @@ def test_chance_discounted_means_of_braintrace(published: Published) -> None:
     for row in published("braintrace_fig13_cds"):
         levels = [row[name] for name in ("L1", "L2", "L3", "L4") if row[name] is not None]
         assert row["mean"] == pytest.approx(sum(levels) / len(levels), abs=0.1)
-    assert 100 * chance_adjusted(0.456, 0.3678) == pytest.approx(14.0, abs=0.1)
+    for raw, chance, printed in (
+        (0.456, 0.3678, 14.0),
+        (0.3285, 0.2348, 12.2),
+        (0.330, 0.3678, -6.0),
+        (0.0168, 0.3316, -47.1),
+    ):
+        assert 100 * chance_adjusted(raw, chance) == pytest.approx(printed, abs=0.1)
 
 
 def test_an_interval_of_braintraces_size() -> None:
