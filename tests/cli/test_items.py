@@ -72,8 +72,10 @@ def test_built_run_swept_and_shown(cohort: Path, call: Callable[..., str], tmp_p
     assert call("cohort", "check", cohort).endswith(" 22 items\n")
     run, swept = tmp_path / "run", tmp_path / "swept"
     call("run", "evipath/interpretation", "--policy", "oracle", "--cohort", cohort, "--out", run)
-    call("sweep", "evipath/integration", "--evidence", "all-subsets", "--policy", "random", "--cohort", cohort,
-         "--out", swept)  # fmt: skip
+    printed = call("sweep", "evipath/integration", "--evidence", "all-subsets", "--policy", "random", "--cohort", cohort,
+                   "--out", swept)  # fmt: skip
+    assert "best single" in printed
+    assert "2.5x+40x" in printed
     tables = json.loads(call("table", swept, "--published", "--json"))["tables"]
     assert [table["name"] for table in tables] == ["evidence", "published", "evidence_shown"]
     shown = [row["budget"] for row in tables[2]["rows"]]

@@ -202,6 +202,8 @@ def sweep(
         env_arguments=_given(view_px=view_px, overview_px=overview_px, target=target) | _env_arguments(env or []),
         allow_outside=allow_outside,
     )
+    if evidence and not as_json:
+        _print_evidence(task, out)
 
 
 def _evidence(
@@ -222,6 +224,20 @@ def _evidence(
         return list(named)
     loaded = Cohort.load(cohort or default_cohort(), allow_outside=allow_outside)
     return [name for name in named if name != "all-subsets"] + the_task.subsets_of_evidence(loaded, split)
+
+
+def _print_evidence(task: str, out: Path) -> None:
+    """What each amount brings, and all of it against the best single magnification."""
+    from wsigym.benchmarks.evidence_table import evidence_table
+    from wsigym.benchmarks.evidence_task import EvidenceTask
+    from wsigym.benchmarks.run_folder import load_run
+    from wsigym.benchmarks.suites import find_task
+
+    from .table import console_for_tables
+
+    the_task, console = find_task(task), console_for_tables()
+    assert isinstance(the_task, EvidenceTask)  # _evidence has refused others
+    console.print(evidence_table(the_task, load_run(out, steps=False).records).to_rich(console.width))
 
 
 def _given(**values: int | str | None) -> dict[str, int | str]:
