@@ -72,8 +72,8 @@ def test_built_run_swept_and_shown(cohort: Path, call: Callable[..., str], tmp_p
     assert call("cohort", "check", cohort).endswith(" 22 items\n")
     run, swept = tmp_path / "run", tmp_path / "swept"
     call("run", "evipath/interpretation", "--policy", "oracle", "--cohort", cohort, "--out", run)
-    printed = call("sweep", "evipath/integration", "--evidence", "all-subsets", "--policy", "random", "--cohort", cohort,
-                   "--out", swept)  # fmt: skip
+    every = ("--evidence", "all-subsets", "--policy", "random", "--cohort", cohort)
+    printed = call("sweep", "evipath/integration", *every, "--out", swept)
     assert "best single" in printed
     assert "2.5x+40x" in printed
     tables = json.loads(call("table", swept, "--published", "--json"))["tables"]
