@@ -119,19 +119,27 @@ def _begin(address: str, own: Mapping[str, Any]) -> None:
             signal.signal(signal.SIGTERM, sigterm)
 
 
+_CONNECT = """
+import ray, sys
+try:
+    ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
+except Exception as error:
+    sys.exit(str(error.__cause__ or error).strip().splitlines()[-1])
+"""
+"""What went wrong stands in the cause's last line: another version, a token that is missing."""
+
+
 def _check_answer(address: str) -> None:
     """Connect and leave again in a process that can be ended, since `ray.init` has no limit of time."""
-    connect = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
+    command = [sys.executable, "-P", "-c", _CONNECT, address]
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", connect, address], capture_output=True, text=True, timeout=ANSWER_SECONDS
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS)
     except subprocess.TimeoutExpired:
         why = f"nothing answered within {ANSWER_SECONDS:.0f} s"
     else:
         if done.returncode == 0:
             return
-        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1].rstrip(".")
     raise RunError(
         f"no Ray can be used at {address!r}: {why}. `ray start --head` prints HOST:PORT of a cluster; `auto` is the "
         f"one on this machine. Without --address (and {ADDRESS_VARIABLE}) the run starts a Ray of its own."
