@@ -6,7 +6,6 @@ Files are safetensors: tensors and a few words on what they were trained on, no 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +14,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import nn
 
 from wsigym.envs.policy import Info
 from wsigym.errors import InvalidArgumentError
 
+from .net_files import load_tensors, save_tensors
 from .tile_scorers import Scores, Tiles, TileScorer
 
 __all__ = ["INPUT_PX", "LearnedScorer", "TileNet", "as_input", "one_thread", "save_net"]
@@ -61,10 +59,7 @@ def as_input(tiles: Tiles) -> npt.NDArray[np.uint8]:
 
 def save_net(net: TileNet, path: Path, trained_on: Mapping[str, str]) -> None:
     """Write the network; `trained_on` are words for people. The same network and words give the same bytes."""
-    # One entry, as safetensors writes several in any order.
-    header = {FORMAT: json.dumps({"magnifications": net.magnifications, **trained_on})}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(save({name: value.contiguous() for name, value in net.state_dict().items()}, header))
+    save_tensors(path, net.state_dict(), FORMAT, {"magnifications": net.magnifications, **trained_on})
 
 
 class LearnedScorer(TileScorer):
@@ -74,18 +69,9 @@ class LearnedScorer(TileScorer):
     """
 
     def __init__(self, path: str | Path) -> None:
-        try:
-            with safe_open(path, framework="pt") as file:
-                header = file.metadata() or {}
-                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
-        except (OSError, SafetensorError) as error:
-            raise InvalidArgumentError(f"tile scorer {path}: not readable as safetensors ({error}).") from None
-        if FORMAT not in header:
-            raise InvalidArgumentError(
-                f"tile scorer {path}: its header says nothing of the format {FORMAT}; `wsigym tiles train` makes one."
-            )
+        state, words = load_tensors(path, FORMAT, "tile scorer", "wsigym tiles train")
         self._path = path
-        self._net = TileNet(tuple(json.loads(header[FORMAT])["magnifications"]))
+        self._net = TileNet(tuple(words["magnifications"]))
         self._net.load_state_dict(state)
         self._net.eval()
 

@@ -21,6 +21,7 @@ from .evidence_policies import (
     text_prior_answers,
 )
 from .oracle import Oracle
+from .pan_zoom_oracle import PanZoomOracle
 from .random_looks import RandomLooks
 from .search_centre import SearchCentre
 from .tile_policies import Adaptive, BeamSearch, BestFirst, ScoreTiles
@@ -121,10 +122,23 @@ def _adaptive(path: str) -> Policy:
     return Adaptive(make_scorer(calibration.scorer), calibration)
 
 
+def _choosing(path: str) -> Policy:
+    try:
+        from .tile_chooser import ChooseTiles
+    except ModuleNotFoundError as error:
+        raise InvalidArgumentError(
+            f"choose:{path} needs {error.name}, which is not installed: pip install 'wsigym[rl]'."
+        ) from None
+    return ChooseTiles(path)
+
+
 SEARCHES: Mapping[str, PolicyCard] = {
     "best-first": PolicyCard(_searching(BestFirst), "opens the most suspicious tile seen so far", "SCORER"),
     "beam": PolicyCard(_searching(BeamSearch), "opens six a magnification, then begins again on top", "SCORER"),
     "adaptive": PolicyCard(_adaptive, "opens the likeliest tile by a calibration, stops when none is", "FILE"),
+    "choose": PolicyCard(
+        _choosing, "opens tiles as `wsigym tiles train-search` learned, scored by stain-density", "PATH"
+    ),
 }
 """Policies that choose what to open next, in the free schedule."""
 
@@ -139,6 +153,9 @@ POLICIES: Mapping[str, Mapping[str, PolicyCard]] = {
         "stain-density": PolicyCard(stain_density, "spends its looks on the fields with the most haematoxylin"),
         NAVIGATOR: PolicyCard(
             lambda path: _navigator(path), "a network from `wsigym train` that pans and zooms", "PATH"
+        ),
+        "pan-zoom-oracle": PolicyCard(
+            PanZoomOracle, "reads the reference: the best that pan and zoom can reach, not a contestant"
         ),
         "oracle": PolicyCard(Oracle, "reads the reference: the upper bound, not a contestant"),
     },

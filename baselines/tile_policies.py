@@ -8,6 +8,7 @@
                          and stops when none is likely enough; FILE is from `wsigym tiles calibrate`
 
 The last three choose what to open next, in `schedule="free"`, under a budget of viewed tiles; they are this project's.
+A fourth of their kind is learned: `wsigym.baselines.tile_chooser`.
 The paper's cascade never returns to a tile that it left, so that an early mistake cannot be mended.
 """
 

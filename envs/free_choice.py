@@ -11,7 +11,8 @@ Action (Discrete(64))
 Observation (Dict)
     candidates   float32 (64, 28 + magnifications)   -1..1   each open tile, zeros where the slot is empty:
         which magnification it is of        one 1 among all but the last; zeros for the slide itself
-        its description                     suspicion, then mean and standard deviation of red, green and blue
+        its description                     suspicion (of the slide itself 1), then mean and standard deviation of
+                                            red, green and blue
         the same, less the mean of all viewed tiles of its magnification
         the description of its parent, zeros at the first magnification
         of the nearest tile of its magnification that was opened: the mean description of what was found in it, and
@@ -103,6 +104,7 @@ class OpenTiles:
         """The observation of a `FreeChoice`, once the page of `info` was added."""
         deeper = len(self._magnifications) - 1
         candidates = np.zeros((FRONTIER_SLOTS, candidate_size(len(self._magnifications))), np.float32)
+        candidates[[box is not None and box not in self._viewed for box in info["frontier"]], deeper] = 1
         for level in range(deeper):
             slots = [slot for slot, box in enumerate(info["frontier"]) if self._level(box) == level]
             if not slots:

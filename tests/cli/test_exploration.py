@@ -60,3 +60,29 @@ def test_another_class_from_calibration_to_picture(call: Call, tmp_path: Path) -
         False,
     ]
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_search_is_learned_and_played(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sb3_contrib", reason="needs sb3-contrib and PyTorch: make install")
+    monkeypatch.setattr("wsigym.baselines.chooser_training.ROLLOUT", 64)
+    monkeypatch.setattr("wsigym.baselines.chooser_training.MEASURED_STEPS", 20)
+    slides = [{"slide_id": name, "split": "train"} for name in ("positive", "negative")]
+    cohort = build_tumour_cohort(build_tumour_cohort(tmp_path / "cohort"), slides)
+    train = ("tiles", "train-search", "--cohort", cohort, "--tile-px", "32", "--out", tmp_path / "s")
+    code, _, err = call(*train, "--tiles", "60")
+    assert (code, "the least and the most" in err) == (2, True)
+    code, out, _ = call(*train, "--tiles", "40,60", "--steps", "16", "--json")
+    assert (code, json.loads(out)["slides"]) == (0, 1)
+    policies = ("--policy", f"choose:{tmp_path / 's'}", "--policy", "best-first:stain-density")
+    run = ("run", "evipath/exploration", "--cohort", cohort, *policies, "--env", "tile_px=32", "--env", "view_px=36")
+    assert call(*run, "--budget", "tiles=60", "--out", tmp_path / "run")[0] == 0
+    code, out, _ = call("table", tmp_path / "run", "--json")
+    rows = json.loads(out)["tables"][0]["rows"]
+    assert (code, [row["budget"] for row in rows]) == (0, ["tiles=60", "tiles=60"])
+
+
+def test_learning_a_search_without_the_library(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sb3_contrib", None)
+    monkeypatch.delitem(sys.modules, "wsigym.baselines.chooser_training", raising=False)
+    code, _, err = call("tiles", "train-search", "--cohort", tmp_path, "--out", tmp_path / "out")
+    assert (code, "sb3_contrib, which is not installed" in err) == (2, True)

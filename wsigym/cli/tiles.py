@@ -1,8 +1,9 @@
-"""`wsigym tiles train | calibrate`: the learned scorer of exploration, and what a scorer's suspicions are worth."""
+"""`wsigym tiles train | calibrate | train-search`: a learned scorer, what suspicions are worth, a learned search."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,9 @@ from .progress import progress_of
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Make tile scorers for evipath/exploration.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Make tile scorers and a search for evipath/exploration.", no_args_is_help=True, rich_markup_mode=None
+)
 
 TARGET = "tumour"
 """As `wsigym.cohorts.exploration.TUMOUR`, whose module is not loaded to print a help text."""
@@ -102,8 +105,56 @@ def calibrate(
         typer.echo(f"{out}: {scorer}; a search stops where the best open tile is below {calibration.threshold:.3f}")
 
 
-def _numbers(text: str) -> list[float]:
+@app.command()
+def train_search(
+    cohort: CohortFolder,
+    out: Out,
+    split: Annotated[str, typer.Option(help="The slides to learn on.")] = "train",
+    target: Target = TARGET,
+    tile_px: TilePx = 128,
+    magnifications: Magnifications = "2.5,10,40",
+    tiles: Annotated[
+        str, typer.Option(metavar="LEAST,MOST", help="Budgets to learn: tiles that an episode may view.")
+    ] = "64,320",
+    steps: Annotated[int, typer.Option(help="Tiles to open in training.")] = 16_384,
+    seed: Annotated[int, typer.Option(help="Of the network's start and the episodes drawn.")] = 0,
+    allow_outside: AllowOutside = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn by PPO which tile to open next, from the hit rate alone; used as choose:OUT. Needs the extra rl."""
+    try:
+        from wsigym.baselines.chooser_training import train_chooser
+    except ModuleNotFoundError as error:
+        raise InvalidArgumentError(
+            f"training needs {error.name}, which is not installed: pip install 'wsigym[rl]'."
+        ) from None
+    from wsigym.cohorts import Cohort
+
+    loaded = Cohort.load(cohort, allow_outside=allow_outside)
+    with progress_of("tiles opened") as progress:
+        trained = train_chooser(
+            loaded,
+            out,
+            split=split,
+            target=target,
+            magnifications=_numbers(magnifications),
+            tile_px=tile_px,
+            tiles=_numbers(tiles, "--tiles", "64,320"),
+            steps=steps,
+            seed=seed,
+            progress=progress,
+        )
+    if as_json:
+        typer.echo(json.dumps({"out": str(out), **asdict(trained)}, indent=2))
+    else:
+        typer.echo(
+            f"{out}: {trained.episodes:,} episodes on {trained.slides} slides; hit rate of the first tenth "
+            f"{trained.first_return:.3f}, of the last {trained.last_return:.3f}"
+        )
+
+
+def _numbers(text: str, option: str = "--magnifications", such_as: str = "2.5,10,40") -> list[float]:
     try:
         return [float(number) for number in text.split(",")]
     except ValueError:
-        raise InvalidArgumentError(f"--magnifications {text}: numbers are needed, such as 2.5,10,40.") from None
+        raise InvalidArgumentError(f"{option} {text}: numbers are needed, such as {such_as}.") from None
