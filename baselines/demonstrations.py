@@ -93,13 +93,14 @@ def write_demonstrations(
             env_spec=_spec(cohort, arguments),
             jpeg_encoding=images == "jpeg",
         )
+        of = {"cohort": cohort.name, "cohort_sha256": cohort.sha256}
         told = {"split": split, "per_query": per_query, "detours": detours, "budget": budget, "seed": seed}
         storage.update_metadata(
             {
                 "dataset_id": _dataset_id(out),
                 "minari_version": minari.__version__,
                 "algorithm_name": "the best reachable answer, by a shortest path",
-                "wsigym": {"version": wsigym.__version__, "cohort": cohort.name, **told},
+                "wsigym": {"version": wsigym.__version__, **of, **told},
             }
         )
         batch: list[Demonstration] = []
@@ -119,10 +120,11 @@ def write_demonstrations(
     return Written(out, len(about), looks, wrong, float(np.mean([each["score"] for each in about])))
 
 
-def read_demonstrations(path: str | Path) -> Iterator[Demonstration]:
+def read_demonstrations(path: str | Path, *, cohort: Cohort | None = None) -> Iterator[Demonstration]:
     """The episodes of a folder that `write_demonstrations` made, one after another; one is in memory at a time.
 
-    Raises `InvalidArgumentError` where the folder holds no such dataset, or Minari is not installed.
+    Raises `InvalidArgumentError` where the folder holds no such dataset, one of another cohort than `cohort`, whose
+    queries may have the same ids, or Minari is not installed.
     """
     minari = _minari()
     data = Path(path) / "data"
@@ -135,6 +137,11 @@ def read_demonstrations(path: str | Path) -> Iterator[Demonstration]:
         raise InvalidArgumentError(
             f"{path} holds no demonstrations ({error}); `wsigym demos --format minari` writes them."
         ) from None
+    if cohort is not None and about["wsigym"].get("cohort_sha256", cohort.sha256) != cohort.sha256:
+        raise InvalidArgumentError(
+            f"{path} was played on another cohort ({about['wsigym']['cohort']!r}) than {cohort.name!r} as it is now; "
+            f"write it anew: wsigym demos --cohort {cohort.root}."
+        )
     return _read(storage, range(about["total_episodes"]), Path(path))
 
 

@@ -70,10 +70,13 @@ def _check_spaces(path: Path, model: MaskablePPO) -> None:
     parts = dict(found.spaces) if isinstance(found, spaces.Dict) else {}
     wanted = navigator_space(_px_of(model), channels_first=True).spaces
     differing = [name for name in {**wanted, **parts} if parts.get(name) != wanted.get(name)]
-    if differing or model.action_space != spaces.Discrete(len(ACTIONS)):
+    actions = spaces.Discrete(len(ACTIONS))
+    if differing or model.action_space != actions:
+        faults = [f"its observations differ in {', '.join(differing)}"] if differing else []
+        if model.action_space != actions:
+            faults.insert(0, f"its actions are {model.action_space} and not {actions}")
         raise InvalidArgumentError(
-            f"{path} was trained in another environment: its actions are {model.action_space}, and its observations "
-            f"differ in {', '.join(differing) or 'nothing'}. A navigator's environment is made by "
+            f"{path} was trained in another environment: {', and '.join(faults)}. A navigator's environment is made by "
             "wsigym.baselines.navigator.navigator_env; `wsigym train` trains in it."
         )
 

@@ -23,6 +23,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +33,9 @@ from pathlib import Path
 from typing import Any
 
 import filelock
+import gymnasium as gym
 import numpy as np
+import torch
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.callbacks import BaseCallback
@@ -70,6 +74,9 @@ PPO: dict[str, Any] = {
 VALUE_UPDATES = 3
 """The first updates, of which only the value function learns."""
 
+MAX_SEED = 2**32 - 1
+"""NumPy's old generator, which stable-baselines3 seeds, takes no larger one."""
+
 CHECKPOINTS, SETTINGS, CURVE, TENSORBOARD = "checkpoints", "training.json", "curve.csv", "tensorboard"
 
 
@@ -78,7 +85,7 @@ class TrainSettings:
     """What a training folder is trained with; the same when it goes on.
 
     Attributes:
-        seed: of the network's start, batches, the queries drawn and the moves tried, 0 or more.
+        seed: of the network's start, batches, the queries drawn and the moves tried, 0 to 2^32 - 1.
         budgets: of the environments, in turn; the first is what the policy is chosen by.
         magnifications: (lowest, highest) of the queries, or None for all.
         px: side of the images, 36 or more.
@@ -138,8 +145,9 @@ def train_navigator(
 
     A training that was not interrupted is the same for the same arguments, cohort and versions.
 
-    Raises `InvalidArgumentError` for values out of range, `RunError` for a folder that another training has or that
-    holds a broken checkpoint, `CohortError` for slides that do not bear their annotations.
+    Raises `InvalidArgumentError` for values out of range, `CohortError` for slides that do not bear their annotations,
+    `RunError` for a folder that another training has or that holds a broken checkpoint or curve, and for a network
+    that grows without bounds.
     """
     settings = settings or TrainSettings()
     if min(steps, settings.place_batches, settings.move_batches, settings.seed) < 0 or check_every < 1:
@@ -147,17 +155,20 @@ def train_navigator(
             f"steps {steps}, seed {settings.seed}, batches {settings.place_batches} and {settings.move_batches}: each "
             f"is 0 or more; check_every {check_every}: 1 or more."
         )
+    if settings.seed > MAX_SEED:
+        raise InvalidArgumentError(f"seed is {settings.seed}; allowed is 0 to {MAX_SEED}.")
     if settings.rollout < 1:
         raise InvalidArgumentError(
             f"rollout is {settings.rollout}; an update takes 1 step of each environment or more."
         )
-    if not settings.learning_rate > 0:
+    if not 0 < settings.learning_rate < math.inf:
         raise InvalidArgumentError(f"learning_rate is {settings.learning_rate:g}; it is above 0, such as 1e-4.")
     if not settings.budgets:
         raise InvalidArgumentError("no budget was given to train with; name one or more, such as base.")
     for split in ("train", "val"):
         if faults := cohort.check_slides(split):
             raise CohortError(faults)
+    _env_of(cohort, "val", settings.budgets[0], settings).close()  # what is wrong with it is told before cloning
     with _locked(out), one_thread():
         training = _Training(cohort, out, settings, progress or (lambda done, asked, what: None))
         training.begin(demonstrations)
@@ -169,7 +180,7 @@ def mean_iou(
     policy: MaskableActorCriticPolicy, cohort: Cohort, split: str, budget: str, settings: TrainSettings
 ) -> dict[str, float]:
     """Mean IoU by magnification such as "10x", and of all queries as "all", of the likeliest moves."""
-    env = navigator_env(cohort=cohort, split=split, budget=budget, px=settings.px, queries=settings.queries)
+    env = _env_of(cohort, split, budget, settings)
     scores: dict[str, list[float]] = {}
     for query_id in env.get_wrapper_attr("drawn_query_ids"):
         observation, info = env.reset(options={"query_id": query_id})
@@ -184,6 +195,10 @@ def mean_iou(
     every = [score for found in scores.values() for score in found]
     by_magnification = sorted(scores, key=lambda name: float(name[:-1]))
     return {name: float(np.mean(scores[name])) for name in by_magnification} | {"all": float(np.mean(every))}
+
+
+def _env_of(cohort: Cohort, split: str, budget: str, settings: TrainSettings) -> gym.Env[Any, Any]:
+    return navigator_env(cohort=cohort, split=split, budget=budget, px=settings.px, queries=settings.queries)
 
 
 class _Training:
@@ -209,15 +224,16 @@ class _Training:
         }
         asked = json.loads(json.dumps(asked))
         file = self._out / SETTINGS
-        if file.exists():
-            _check_same(file, asked)
-        self._rows = _read_curve(self._out / CURVE)
         checkpoints = sorted((self._out / CHECKPOINTS).glob("[0-9]*[0-9].zip"), key=_steps_of)
+        if file.exists() or checkpoints:
+            _check_same(file, asked)
         if checkpoints:
+            done = _steps_of(checkpoints[-1])
+            self._rows = [row for row in _read_curve(self._out / CURVE) if row["steps"] <= done]
             self._model = _loaded(checkpoints[-1])
-            self._rows = [row for row in self._rows if row["steps"] <= _steps_of(checkpoints[-1])]
+            self._restore_best()
             self._model.set_env(self._monitored())
-            self._model.set_random_seed(self._settings.seed + _steps_of(checkpoints[-1]))
+            self._model.set_random_seed((self._settings.seed + done) % (MAX_SEED + 1))
         else:
             self._rows = []
             self._model = self._new(demonstrations)
@@ -239,7 +255,7 @@ class _Training:
             **PPO,
         )
         if demonstrations:
-            played = (each for path in demonstrations for each in read_demonstrations(path))
+            played = (each for path in demonstrations for each in read_demonstrations(path, cohort=self._cohort))
             moves = Moves.of(played, self._cohort)
             _check_size(moves, settings.px)
             clone(
@@ -257,7 +273,7 @@ class _Training:
 
     def go_on(self, steps: int, check_every: int) -> None:
         """Learn until so many steps are done, with a checkpoint now and then, and at the end."""
-        if not self._rows:
+        if not self._rows or self._rows[-1]["steps"] < self._model.num_timesteps:  # killed before its row was written
             self.check()
         try:
             while self._model.num_timesteps < steps:
@@ -270,9 +286,17 @@ class _Training:
                 self._env.begin_timing()
                 self._model.learn(until - before, callback=watch, reset_num_timesteps=False, tb_log_name="")
                 self.check()
-        finally:
+        except (KeyboardInterrupt, SystemExit):
             if self._model.num_timesteps > self._rows[-1]["steps"]:
                 self.check()
+            raise
+        except ValueError:  # a distribution of moves that are no numbers
+            if all(bool(torch.isfinite(parameter).all()) for parameter in self._model.policy.parameters()):
+                raise
+            raise RunError(
+                f"{self._out}: the network grew without bounds after {self._rows[-1]['steps']} steps. Train in another "
+                f"folder with a learning rate below {self._settings.learning_rate:g}."
+            ) from None
 
     def check(self) -> None:
         """Write a checkpoint, and what it is worth."""
@@ -289,7 +313,7 @@ class _Training:
             "train_return": round(float(np.mean(returns)), 4) if returns else None,
             **{f"val_{name}": round(score, 4) for name, score in scores.items()},
         }
-        self._save(self._out / CHECKPOINTS / f"{done:09d}.zip")
+        self._save(self._checkpoint(done))
         if scores["all"] > max((each["val_all"] for each in self._rows), default=-1.0):
             self._save(self._out / BEST)
         self._rows.append(row)
@@ -304,6 +328,16 @@ class _Training:
         beside = file.with_suffix(".new.zip")
         self._model.save(beside)
         beside.replace(file)
+
+    def _restore_best(self) -> None:
+        """Make `best.zip` anew where somebody removed it, if the checkpoint that it was is still there."""
+        if self._rows and not (self._out / BEST).exists():
+            best = self._checkpoint(max(self._rows, key=lambda row: row["val_all"])["steps"])
+            if best.exists():
+                shutil.copyfile(best, self._out / BEST)
+
+    def _checkpoint(self, steps: int) -> Path:
+        return self._out / CHECKPOINTS / f"{steps:09d}.zip"
 
     def result(self) -> Trained:
         best = max(self._rows, key=lambda row: row["val_all"])
@@ -398,11 +432,23 @@ def _steps_of(checkpoint: Path) -> int:
 
 
 def _read_curve(file: Path) -> list[dict[str, Any]]:
+    """Its rows, if there is one. Raises `RunError` where they cannot be read."""
     if not file.exists():
         return []
-    with file.open(encoding="utf-8", newline="") as lines:
-        rows = [{name: float(value) if value else None for name, value in row.items()} for row in csv.DictReader(lines)]
-    return [row | {"steps": int(row["steps"] or 0)} for row in rows]
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            return [_row_of(row) for row in csv.DictReader(lines)]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise RunError(
+            f"{file} cannot be read ({type(error).__name__}: {error}). Remove it to begin a new curve at the last "
+            f"checkpoint; {BEST} is then the best of that and what follows."
+        ) from None
+
+
+def _row_of(row: dict[str, str]) -> dict[str, Any]:
+    numbers: dict[str, Any] = {name: float(value) if value else None for name, value in row.items()}
+    needed = {name: float(row[name]) for name in ("seconds", "val_all")}
+    return numbers | needed | {"steps": int(row["steps"])}
 
 
 def _write_curve(file: Path, rows: Sequence[dict[str, Any]]) -> None:

@@ -213,9 +213,10 @@ def test_jpeg_is_near_and_smaller(cohort: Cohort, tmp_path: Path) -> None:
 
 def test_what_was_asked_for_is_kept(dataset: Path) -> None:
     about = json.loads((dataset / "data/metadata.json").read_text())
-    assert about["wsigym"] | {"version": "", "cohort": ""} == {
+    assert about["wsigym"] | {"version": "", "cohort": "", "cohort_sha256": ""} == {
         "version": "",
         "cohort": "",
+        "cohort_sha256": "",
         "split": "train",
         "per_query": 3,
         "detours": 0.5,
@@ -306,6 +307,14 @@ def test_what_is_no_dataset(tmp_path: Path, dataset: Path) -> None:
     (tmp_path / "other/data/metadata.json").write_text("{")
     with pytest.raises(InvalidArgumentError, match="holds no demonstrations"):
         read_demonstrations(tmp_path / "other")
+
+
+def test_of_another_cohort_whose_queries_have_the_same_ids(cohort: Cohort, dataset: Path, tmp_path: Path) -> None:
+    slides = [{"slide_id": split, "split": split, "organ": "lung"} for split in SPLITS]
+    other = Cohort.load(build_cohort(tmp_path / "other", slides=slides))
+    assert len(list(read_demonstrations(dataset, cohort=cohort))) == 15
+    with pytest.raises(InvalidArgumentError, match="was played on another cohort"):
+        read_demonstrations(dataset, cohort=other)
 
 
 def test_a_broken_dataset(tmp_path: Path, dataset: Path) -> None:

@@ -237,6 +237,94 @@ class TestTraining:
         last.unlink()
         assert train_navigator(squares, out, steps=1024, demonstrations=[demos], settings=QUICK).steps == 1024
 
+    def test_it_goes_on_with_the_largest_seed(self, squares: Cohort, tmp_path: Path) -> None:
+        settings = TrainSettings(**{**vars(QUICK), "seed": 2**32 - 1, "rollout": 1})
+        for steps in (16, 32):
+            assert train_navigator(squares, tmp_path / "t", steps=steps, settings=settings).steps == steps
+
+    @pytest.mark.parametrize(
+        ("cells", "said"),
+        [
+            ("steps,seconds,val_all\n0,1.0,0.2\n16,ab", r"curve\.csv cannot be read .* begin a new curve"),
+            ("a,b\n1,2\n", "seconds"),
+            ("steps,seconds,val_all\n0,1.0\n", "cannot be read"),
+        ],
+    )
+    def test_a_broken_curve(self, squares: Cohort, trained: Path, demos: Path, cells: str, said: str) -> None:
+        curve = trained / CURVE
+        whole = curve.read_text(encoding="utf-8")
+        curve.write_text(cells, encoding="utf-8")
+        with pytest.raises(RunError, match=said):
+            train_navigator(squares, trained, steps=0, demonstrations=[demos], settings=QUICK)
+        curve.write_text(whole, encoding="utf-8")
+
+    def test_killed_between_a_checkpoint_and_its_row(self, squares: Cohort, tmp_path: Path) -> None:
+        settings = TrainSettings(**{**vars(QUICK), "rollout": 1})
+        train_navigator(squares, tmp_path, steps=16, settings=settings)
+        curve = tmp_path / CURVE
+        rows = curve.read_text(encoding="utf-8").splitlines()
+        curve.write_text("\n".join(rows[:2]) + "\n", encoding="utf-8")
+        train_navigator(squares, tmp_path, steps=32, settings=settings)
+        assert [line.split(",")[0] for line in curve.read_text(encoding="utf-8").splitlines()[1:]] == ["0", "16", "32"]
+
+    def test_the_best_is_made_anew_where_it_was_removed(self, squares: Cohort, trained: Path, demos: Path) -> None:
+        before = (trained / BEST).read_bytes()
+        (trained / BEST).unlink()
+        train_navigator(squares, trained, steps=0, demonstrations=[demos], settings=QUICK)
+        after = load_model(trained / BEST).policy.state_dict()
+        (trained / BEST).write_bytes(before)
+        for name, value in load_model(trained / BEST).policy.state_dict().items():
+            assert torch.equal(value, after[name]), name
+
+    def test_a_network_that_grows_without_bounds(self, squares: Cohort, tmp_path: Path) -> None:
+        settings = TrainSettings(**{**vars(QUICK), "rollout": 1, "learning_rate": 1e30})
+        with pytest.raises(RunError, match=r"grew without bounds after 0 steps\. .* below 1e\+30"):
+            train_navigator(squares, tmp_path, steps=96, settings=settings)
+        assert [path.name for path in (tmp_path / CHECKPOINTS).iterdir()] == ["000000000.zip"]
+
+    def test_checkpoints_without_settings(self, squares: Cohort, tmp_path: Path) -> None:
+        (tmp_path / CHECKPOINTS).mkdir()
+        (tmp_path / CHECKPOINTS / "000000000.zip").write_bytes(b"")
+        with pytest.raises(RunError, match="train in another folder"):
+            train_navigator(squares, tmp_path, steps=0, settings=QUICK)
+
+    def test_nothing_is_cloned_where_val_cannot_be_played(self, squares: Cohort, tmp_path: Path) -> None:
+        """Told at once, not after twenty minutes of cloning."""
+        told: list[str] = []
+        slides = [{"slide_id": "s0", "split": "train"}, {"slide_id": "s1", "split": "val"}]
+        box = Box(0, 0, 512, 512).to_list()
+        nodes = [
+            {
+                "slide_id": name,
+                "node_id": "a",
+                "parent_id": None,
+                "magnification": magnification,
+                "box": box,
+                "finding": "x",
+            }
+            for name, magnification in (("s0", 10), ("s1", 40))
+        ]
+        cohort = Cohort.load(build_cohort(tmp_path / "c", slides=slides, nodes=nodes, paths=[]))
+        write_demonstrations(cohort, tmp_path / "demos", view_px=PX)
+        settings = TrainSettings(**{**vars(QUICK), "magnifications": (10, 10)})
+        with pytest.raises(InvalidArgumentError, match="no query is within"):
+            train_navigator(
+                cohort,
+                tmp_path / "t",
+                steps=0,
+                demonstrations=[tmp_path / "demos"],
+                settings=settings,
+                progress=lambda done, asked, what: told.append(what),
+            )
+        assert not told
+        assert not (tmp_path / "t").exists()
+
+    def test_demonstrations_of_another_cohort(self, squares: Cohort, demos: Path, tmp_path: Path) -> None:
+        slides = [{"slide_id": "s1", "split": "train"}, {"slide_id": "s2", "split": "val"}]
+        other = Cohort.load(build_cohort(tmp_path / "other", slides=slides))
+        with pytest.raises(InvalidArgumentError, match="was played on another cohort"):
+            train_navigator(other, tmp_path / "t", steps=0, demonstrations=[demos], settings=QUICK)
+
     def test_broken_settings(self, squares: Cohort, tmp_path: Path) -> None:
         (tmp_path / SETTINGS).write_text("{", encoding="utf-8")
         with pytest.raises(RunError, match="cannot be read"):
@@ -244,7 +332,14 @@ class TestTraining:
 
     @pytest.mark.parametrize(
         ("changed", "message"),
-        [({"seed": -1}, "seed -1"), ({"budgets": ()}, "no budget"), ({"px": 20}, "36"), ({"gamma": 2}, "gamma is 2")],
+        [
+            ({"seed": -1}, "seed -1"),
+            ({"seed": 2**32}, "seed is 4294967296"),
+            ({"budgets": ()}, "no budget"),
+            ({"px": 20}, "36"),
+            ({"gamma": 2}, "gamma is 2"),
+            ({"learning_rate": float("inf")}, "learning_rate is inf"),
+        ],
     )
     def test_bad_settings(self, squares: Cohort, tmp_path: Path, changed: dict[str, Any], message: str) -> None:
         settings = TrainSettings(**{**vars(QUICK), **changed})
@@ -297,6 +392,16 @@ class TestPlaying:
         env = DummyVecEnv([lambda: localization_pan_zoom(cohort=squares, view_px=PX, overview_px=PX)])
         MaskablePPO("MultiInputPolicy", env, n_steps=8, batch_size=8, device="cpu").save(tmp_path / "other.zip")
         with pytest.raises(InvalidArgumentError, match=r"trained in another environment: .* differ in target\."):
+            make_policy(f"ppo:{tmp_path / 'other.zip'}")
+
+    def test_other_actions(self, squares: Cohort, tmp_path: Path) -> None:
+        from gymnasium.wrappers import TransformAction
+
+        env = navigator_env(cohort=squares, px=PX)
+        fewer = TransformAction(env, lambda action: action, spaces.Discrete(3))
+        vector = DummyVecEnv([lambda: fewer])
+        MaskablePPO("MultiInputPolicy", vector, n_steps=8, batch_size=8, device="cpu").save(tmp_path / "other.zip")
+        with pytest.raises(InvalidArgumentError, match=r"actions are Discrete\(3\) and not Discrete\(7\)\."):
             make_policy(f"ppo:{tmp_path / 'other.zip'}")
 
     def test_a_finished_episode_moves_nothing(self, squares: Cohort) -> None:

@@ -79,7 +79,10 @@ def train(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        typer.echo(f"stopped; the checkpoints are kept in {out}, and the same command goes on from the last", err=True)
+        typer.echo(
+            f"stopped; the same command goes on from the last checkpoint in {out}, or begins where there is none",
+            err=True,
+        )
         raise typer.Exit(1) from None
     if as_json:
         typer.echo(json.dumps(asdict(trained) | {"folder": str(trained.folder)}, indent=2))
