@@ -30,8 +30,8 @@ train-demo: .venv/dev  ## train three navigators on 200 synthetic slides and hol
 	for seed in 0 1 2; do $(BIN)/wsigym train --cohort $(TRAINED)/cohort --demos $(TRAINED)/demos --seed $$seed \
 		--out $(TRAINED)/navigator-$$seed || exit; done
 	$(BIN)/wsigym sweep evipath/localization --cohort $(TRAINED)/cohort --split test --jobs 2 --out $(TRAINED)/run \
-		--policy search-centre --policy stain-density --policy ppo:$(TRAINED)/navigator-0 --policy ppo:$(TRAINED)/navigator-1 \
-		--policy ppo:$(TRAINED)/navigator-2 --budget tight --budget base --budget loose
+		--policy search-centre --policy stain-density --policy pan-zoom-oracle --policy ppo:$(TRAINED)/navigator-0 \
+		--policy ppo:$(TRAINED)/navigator-1 --policy ppo:$(TRAINED)/navigator-2 --budget tight --budget base --budget loose
 	$(BIN)/wsigym curve $(TRAINED)/navigator-* --plot $(TRAINED)/learning.png
 	$(BIN)/wsigym table $(TRAINED)/run --where magnification=10,40 --against search-centre
 	$(BIN)/wsigym table $(TRAINED)/run --where magnification=10,40 --against stain-density
