@@ -38,6 +38,10 @@ def _actions(space: spaces.Space[Any]) -> Iterator[str]:
             f"its actions are a {type(space).__name__}, and only Discrete, MultiDiscrete, MultiBinary and Box can be; "
             "put PanZoom (discrete) or FlatBox (continuous) on top"
         )
+    elif isinstance(space, spaces.Box) and not space.is_bounded():
+        yield "its actions have no bounds, and each number needs two that are finite"
+    else:
+        yield from _counted("its actions", space)
 
 
 def _observations(space: spaces.Space[Any]) -> Iterator[str]:
@@ -45,12 +49,22 @@ def _observations(space: spaces.Space[Any]) -> Iterator[str]:
     for name, part in parts.items():
         if not isinstance(part, TAKEN):
             yield f"{name} is a {type(part).__name__}, and parts can be numbers and images alone; leave it out"
-        elif isinstance(part, spaces.Box) and part.dtype == np.uint8:
-            yield from _image(name, part.shape)
+        elif isinstance(part, spaces.Box) and (part.dtype == np.uint8 or len(part.shape) >= 3):
+            yield from _image(name, part)
+        else:
+            yield from _counted(name, part)
 
 
-def _image(name: str, shape: tuple[int, ...]) -> Iterator[str]:
-    if len(shape) != 3:
+def _counted(name: str, space: spaces.Space[Any]) -> Iterator[str]:
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and np.any(space.start):
+        yield f"{name}: the numbers start at {space.start}, and are taken to start at 0"
+
+
+def _image(name: str, space: spaces.Box) -> Iterator[str]:
+    shape = space.shape
+    if len(shape) == 3 and (space.dtype != np.uint8 or space.low.any() or (space.high != 255).any()):
+        yield f"{name} is no uint8 of 0 to 255, the one kind of image, so that it makes one long vector of it"
+    elif len(shape) != 3:
         yield (
             f"{name} has the shape {shape}, of which it makes one long vector, and an image has three sides; "
             "ConcentricViews gives such views as images of their own"

@@ -23,9 +23,12 @@ def cohort(tiny_cohort: Path) -> Cohort:
     return Cohort.load(tiny_cohort)
 
 
+TWO = spaces.Discrete(2)
+
+
 class Spaces(gym.Env[Any, Any]):
-    def __init__(self, observation: spaces.Space[Any]) -> None:
-        self.observation_space, self.action_space = observation, spaces.Discrete(2)
+    def __init__(self, observation: spaces.Space[Any], action: spaces.Space[Any] = TWO) -> None:
+        self.observation_space, self.action_space = observation, action
 
 
 def test_the_ready_made_ones_can_be_learned_in(cohort: Cohort) -> None:
@@ -50,8 +53,26 @@ def test_context_is_no_image(cohort: Cohort) -> None:
         (spaces.Text(10), "target is a Text"),
         (spaces.Dict({"a": spaces.Discrete(2)}), "target is a Dict"),
         (spaces.Box(0, 255, (20, 64, 3), np.uint8), "36 px a side or more"),
+        (spaces.Box(0, 1, (64, 64, 3), np.float32), "target is no uint8 of 0 to 255"),
+        (spaces.Box(0, 1, (64, 64, 3), np.uint8), "target is no uint8 of 0 to 255"),
+        (spaces.Discrete(3, start=1), "target: the numbers start at 1"),
     ],
 )
 def test_other_parts(part: spaces.Space[Any], said: str) -> None:
     with pytest.raises(InvalidArgumentError, match=said):
         check_for_sb3(Spaces(spaces.Dict({"target": part, "number": spaces.Discrete(3)})))
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        (spaces.Box(-np.inf, 1, (2,), np.float32), "no bounds"),
+        (spaces.Discrete(3, start=1), "its actions: the numbers start at 1"),
+        (spaces.Text(3), "its actions are a Text"),
+    ],
+)
+def test_actions(action: spaces.Space[Any], said: str) -> None:
+    seen = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    check_for_sb3(Spaces(seen))
+    with pytest.raises(InvalidArgumentError, match=said):
+        check_for_sb3(Spaces(seen, action))
