@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ CURVE = "curve.csv"
 
 VALIDATION = "val_"
 
+NEEDED = ("steps", "seconds", f"{VALIDATION}all")
+
 Row = dict[str, float | None]
 
 
@@ -30,10 +33,10 @@ def learning_table(folders: Sequence[Path]) -> Table:
     Raises `InvalidArgumentError` where a folder holds no training.
     """
     rows: list[dict[str, Cell]] = []
-    for folder in folders:
-        for row in _rows(folder):
+    for name, found in _trainings(folders).items():
+        for row in found:
             minutes = (row["seconds"] or 0.0) / 60
-            rows.append({**row, "training": folder.name, "steps": int(row["steps"] or 0), "minutes": minutes})
+            rows.append({**row, "training": name, "steps": int(row["steps"] or 0), "minutes": minutes})
     scales = dict.fromkeys(name for row in rows for name in row if name.startswith(VALIDATION))
     columns = (
         Column("minutes", "minutes", digits=1),
@@ -52,7 +55,7 @@ def learning_table(folders: Sequence[Path]) -> Table:
 def learning_picture(folders: Sequence[Path]) -> Image.Image:
     """An RGB picture: mean IoU on val against thousands of steps, a line a training, a panel a magnification and one
     for all. Raises like `learning_table`."""
-    found = {folder.name: _rows(folder) for folder in folders}
+    found = _trainings(folders)
     scales = dict.fromkeys(
         name for rows in found.values() for row in rows for name in row if name.startswith(VALIDATION)
     )
@@ -67,16 +70,30 @@ def learning_picture(folders: Sequence[Path]) -> Image.Image:
     return curves_picture("Learning curves", "thousand steps", panels, note=note)
 
 
+def _trainings(folders: Sequence[Path]) -> dict[str, list[Row]]:
+    """The rows of each training by its folder's name, or by its path where two have one name."""
+    given = {folder.resolve(): folder for folder in folders}
+    names = [path.name for path in given]
+    return {path.name if names.count(path.name) == 1 else str(path): _rows(folder) for path, folder in given.items()}
+
+
 def _rows(folder: Path) -> list[Row]:
     try:
         with (folder / CURVE).open(encoding="utf-8", newline="") as lines:
-            rows = [
-                {name: float(value) if value else None for name, value in row.items()} for row in csv.DictReader(lines)
-            ]
-        if not rows or any("steps" not in row or "seconds" not in row for row in rows):
-            raise ValueError(f"{CURVE} has no steps")
+            rows = [_row_of(row) for row in csv.DictReader(lines)]
+        if not rows:
+            raise ValueError(f"{CURVE} is empty")
     except (OSError, ValueError, TypeError) as error:
         raise InvalidArgumentError(
             f"{folder} holds no training ({error}); `wsigym train --out {folder}` makes one."
         ) from None
     return rows
+
+
+def _row_of(cells: dict[str, str]) -> Row:
+    row = {name: float(value) if value else None for name, value in cells.items()}
+    if missing := [name for name in NEEDED if row.get(name) is None]:
+        raise ValueError(f"a row of {CURVE} lacks {', '.join(missing)}")
+    if not all(value is None or math.isfinite(value) for value in row.values()):
+        raise ValueError(f"a row of {CURVE} has numbers that are none")
+    return row

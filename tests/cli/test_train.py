@@ -70,6 +70,37 @@ def test_no_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ("steps,seconds,val_all\nnan,1,0.5\n", "numbers that are none"),
+        ("steps,seconds,val_all\n0,1,inf\n", "numbers that are none"),
+        ("steps,seconds,val_all\n0,1,0.5\n128,2\n", "lacks val_all"),
+        ("steps,seconds\n0,1\n", "lacks val_all"),
+        ("steps,seconds,val_all\n", "is empty"),
+        ("steps,seconds,val_all\n0,1,0.5,7\n", "holds no training"),
+    ],
+)
+def test_a_broken_curve(tmp_path: Path, cells: str, said: str) -> None:
+    (tmp_path / "curve.csv").write_text(cells, encoding="utf-8")
+    result = CliRunner().invoke(app, ["curve", str(tmp_path)])
+    assert isinstance(result.exception, InvalidArgumentError)
+    assert said in str(result.exception)
+
+
+def test_trainings_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, parent in enumerate(("a", "b")):
+        (tmp_path / parent / "navigator").mkdir(parents=True)
+        cells = f"steps,seconds,val_all\n0,60,0.{number}\n"
+        (tmp_path / parent / "navigator/curve.csv").write_text(cells, encoding="utf-8")
+    both = [str(tmp_path / parent / "navigator") for parent in ("a", "b")]
+    result = CliRunner().invoke(app, ["curve", *both, "--json"])
+    assert [row["training"] for row in json.loads(result.stdout)["tables"][0]["rows"]] == both
+    monkeypatch.chdir(both[0])
+    result = CliRunner().invoke(app, ["curve", ".", "--json"])
+    assert [row["training"] for row in json.loads(result.stdout)["tables"][0]["rows"]] == ["navigator"]
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--magnifications", "10"], "two numbers are needed"),
