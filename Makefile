@@ -24,7 +24,7 @@ test: .venv/dev  ## install what the tests need and run them all (ARGS="-k box" 
 test-model: .venv/dev .venv-model/ready  ## ask a real small language model, once its server is compiled (15 minutes or more)
 	WSIGYM_MODEL_PYTHON=.venv-model/bin/python $(BIN)/pytest tests/agents/test_real_model.py
 
-train-demo: .venv/dev  ## train three navigators on 200 synthetic slides and hold them against baselines (two hours)
+train-demo: .venv/dev  ## train three navigators on 200 synthetic slides and hold them against baselines (an hour or two)
 	test -d $(TRAINED)/cohort || $(BIN)/wsigym cohort synth $(TRAINED)/cohort --slides 200 --seed 2026
 	test -d $(TRAINED)/demos || $(BIN)/wsigym demos --cohort $(TRAINED)/cohort --out $(TRAINED)/demos --per-query 4 --detours 0.3
 	for seed in 0 1 2; do $(BIN)/wsigym train --cohort $(TRAINED)/cohort --demos $(TRAINED)/demos --seed $$seed \
