@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wsigym.baselines import POLICIES
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.synthetic import cached_cohort
 from wsigym.envs.budgets import PRESETS
@@ -23,6 +22,7 @@ from .tables import Table, TableOptions
 __all__ = ["Demo", "demo"]
 
 DEMO_SLIDES = 12
+POLICIES = ("random", "search-centre", "tissue-centroid", "tissue-density", "stain-density", "oracle")
 TASK = Localization()
 
 
@@ -48,7 +48,7 @@ def demo(
     folder = out / "run"
     run(
         TASK.name,
-        policies=list(POLICIES[TASK.environment]),
+        policies=POLICIES,
         budgets=list(PRESETS),
         cohort=cohort,
         jobs=jobs,
