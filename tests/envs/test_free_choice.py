@@ -44,6 +44,7 @@ def best_first(env: FreeChoice) -> tuple[list[dict[str, np.ndarray]], float, dic
         suspicions = observation["candidates"][:, 2]
         slot = np.where(env.action_masks(), suspicions, -1).argmax()
         observation, reward, over, _, info = env.step(slot)
+        assert over == (info["tiles_viewed"] == info["tiles_allowed"])  # no step is without a choice
         seen.append(observation)
         total += reward
     return seen, total, info
