@@ -20,8 +20,6 @@ number of cores, and several seeds train side by side.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import shutil
@@ -54,6 +52,7 @@ from .learned_scorer import one_thread
 from .navigator import VIEW_PX, navigator_env
 from .navigator_net import NavigatorFeatures
 from .ppo_policy import BEST, load_model
+from .training_curve import CURVE, VALIDATION, read_curve, write_curve
 
 __all__ = ["TrainSettings", "Trained", "mean_iou", "train_navigator"]
 
@@ -77,7 +76,7 @@ VALUE_UPDATES = 3
 MAX_SEED = 2**32 - 1
 """NumPy's old generator, which stable-baselines3 seeds, takes no larger one."""
 
-CHECKPOINTS, SETTINGS, CURVE, TENSORBOARD = "checkpoints", "training.json", "curve.csv", "tensorboard"
+CHECKPOINTS, SETTINGS, TENSORBOARD = "checkpoints", "training.json", "tensorboard"
 
 
 @dataclass(frozen=True)
@@ -229,7 +228,7 @@ class _Training:
             _check_same(file, asked)
         if checkpoints:
             done = _steps_of(checkpoints[-1])
-            self._rows = [row for row in _read_curve(self._out / CURVE) if row["steps"] <= done]
+            self._rows = [row for row in _curve_so_far(self._out / CURVE) if row["steps"] <= done]
             self._model = _loaded(checkpoints[-1])
             self._restore_best()
             self._model.set_env(self._monitored())
@@ -311,13 +310,13 @@ class _Training:
             "seconds": round(seconds, 1),
             "environment_share": None if share is None else round(share, 4),
             "train_return": round(float(np.mean(returns)), 4) if returns else None,
-            **{f"val_{name}": round(score, 4) for name, score in scores.items()},
+            **{f"{VALIDATION}{name}": round(score, 4) for name, score in scores.items()},
         }
         self._save(self._checkpoint(done))
         if scores["all"] > max((each["val_all"] for each in self._rows), default=-1.0):
             self._save(self._out / BEST)
         self._rows.append(row)
-        _write_curve(self._out / CURVE, self._rows)
+        write_curve(self._out / CURVE, self._rows)
         for name, value in row.items():
             if value is not None:
                 self._model.logger.record(f"wsigym/{name}", value)
@@ -431,29 +430,14 @@ def _steps_of(checkpoint: Path) -> int:
     return int(checkpoint.stem)
 
 
-def _read_curve(file: Path) -> list[dict[str, Any]]:
+def _curve_so_far(file: Path) -> list[dict[str, Any]]:
     """Its rows, if there is one. Raises `RunError` where they cannot be read."""
     if not file.exists():
         return []
     try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            return [_row_of(row) for row in csv.DictReader(lines)]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        return read_curve(file)
+    except (OSError, ValueError, TypeError) as error:
         raise RunError(
             f"{file} cannot be read ({type(error).__name__}: {error}). Remove it to begin a new curve at the last "
             f"checkpoint; {BEST} is then the best of that and what follows."
         ) from None
-
-
-def _row_of(row: dict[str, str]) -> dict[str, Any]:
-    numbers: dict[str, Any] = {name: float(value) if value else None for name, value in row.items()}
-    needed = {name: float(row[name]) for name in ("seconds", "val_all")}
-    return numbers | needed | {"steps": int(row["steps"])}
-
-
-def _write_curve(file: Path, rows: Sequence[dict[str, Any]]) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[-1]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(file, text.getvalue())

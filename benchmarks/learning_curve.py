@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
+from wsigym.baselines.training_curve import CURVE, VALIDATION, read_curve
 from wsigym.errors import InvalidArgumentError
 from wsigym.scoring.intervals import Estimate
 
 from .curves import Curve, curves_picture
 from .tables import Block, Cell, Column, Table
 
-__all__ = ["CURVE", "learning_picture", "learning_table"]
+__all__ = ["learning_picture", "learning_table"]
 
-CURVE = "curve.csv"
-"""Where a training keeps a row a checkpoint; `wsigym.baselines.train_ppo` writes it."""
-
-VALIDATION = "val_"
-
-NEEDED = ("steps", "seconds", f"{VALIDATION}all")
-
-Row = dict[str, float | None]
+Row = dict[str, Any]
 
 
 def learning_table(folders: Sequence[Path]) -> Table:
@@ -35,8 +28,7 @@ def learning_table(folders: Sequence[Path]) -> Table:
     rows: list[dict[str, Cell]] = []
     for name, found in _trainings(folders).items():
         for row in found:
-            minutes = (row["seconds"] or 0.0) / 60
-            rows.append({**row, "training": name, "steps": int(row["steps"] or 0), "minutes": minutes})
+            rows.append({**row, "training": name, "minutes": row["seconds"] / 60})
     scales = dict.fromkeys(name for row in rows for name in row if name.startswith(VALIDATION))
     columns = (
         Column("minutes", "minutes", digits=1),
@@ -62,7 +54,7 @@ def learning_picture(folders: Sequence[Path]) -> Image.Image:
     panels = []
     for scale in scales:
         curves: dict[str, Curve] = {
-            name: [((row["steps"] or 0) / 1000, Estimate(row.get(scale), None, None, 1, 1)) for row in rows]
+            name: [(row["steps"] / 1000, Estimate(row.get(scale), None, None, 1, 1)) for row in rows]
             for name, rows in found.items()
         }
         panels.append((scale.removeprefix(VALIDATION), curves))
@@ -79,8 +71,7 @@ def _trainings(folders: Sequence[Path]) -> dict[str, list[Row]]:
 
 def _rows(folder: Path) -> list[Row]:
     try:
-        with (folder / CURVE).open(encoding="utf-8", newline="") as lines:
-            rows = [_row_of(row) for row in csv.DictReader(lines)]
+        rows = read_curve(folder / CURVE)
         if not rows:
             raise ValueError(f"{CURVE} is empty")
     except (OSError, ValueError, TypeError) as error:
@@ -88,12 +79,3 @@ def _rows(folder: Path) -> list[Row]:
             f"{folder} holds no training ({error}); `wsigym train --out {folder}` makes one."
         ) from None
     return rows
-
-
-def _row_of(cells: dict[str, str]) -> Row:
-    row = {name: float(value) if value else None for name, value in cells.items()}
-    if missing := [name for name in NEEDED if row.get(name) is None]:
-        raise ValueError(f"a row of {CURVE} lacks {', '.join(missing)}")
-    if not all(value is None or math.isfinite(value) for value in row.values()):
-        raise ValueError(f"a row of {CURVE} has numbers that are none")
-    return row

@@ -15,6 +15,7 @@ from slides_builder import write_slide
 
 from wsigym.baselines.navigator import HashedWords, NavigatorView, navigator_env, navigator_space
 from wsigym.baselines.registry import make_policy
+from wsigym.baselines.training_curve import CURVE
 from wsigym.benchmarks.run_folder import load_run
 from wsigym.benchmarks.runner import run
 from wsigym.cohorts import Cohort, localization_queries
@@ -33,7 +34,7 @@ from wsigym.baselines.cloning import Moves, _batch, _mirrored, _transposed, clon
 from wsigym.baselines.demonstrations import read_demonstrations, write_demonstrations  # noqa: E402
 from wsigym.baselines.navigator_net import NOWHERE, NavigatorFeatures  # noqa: E402
 from wsigym.baselines.ppo_policy import BEST, load_model  # noqa: E402
-from wsigym.baselines.train_ppo import CHECKPOINTS, CURVE, SETTINGS, TrainSettings, mean_iou, train_navigator  # noqa: E402
+from wsigym.baselines.train_ppo import CHECKPOINTS, SETTINGS, TrainSettings, mean_iou, train_navigator  # noqa: E402
 
 PX, SIDE = 36, 2048
 NUCLEAR, PINK = (80, 50, 130), (235, 170, 200)
