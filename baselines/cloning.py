@@ -21,6 +21,7 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from torch.nn import functional
 
 from wsigym.cohorts import Cohort, LocalizationQuery, LocalizationReference, localization_queries
+from wsigym.envs.concentric_views import SHARES
 from wsigym.errors import InvalidArgumentError
 
 from .expert_episodes import Demonstration
@@ -37,14 +38,14 @@ PLACE_WEIGHT = 0.3
 """The weight of the places' loss while moves are learned."""
 
 SPREAD = 1.2
-"""In cells of the target map, a twenty-fourth of the overview each."""
+"""In cells of the target map, 4 px of the overview each."""
 
 MIRRORED = (1, 0, 2, 3, 4, 5, 6)
 FLIPPED = (0, 1, 3, 2, 4, 5, 6)
 TRANSPOSED = (2, 3, 0, 1, 4, 5, 6)
 """Which move a move becomes when left and right, up and down, or the two axes change places."""
 
-IMAGES = ("overview", "view", "view_quarter", "view_sixteenth")
+IMAGES = ("overview", *SHARES)
 
 Arrays = dict[str, npt.NDArray[Any]]
 Tensors = dict[str, torch.Tensor]

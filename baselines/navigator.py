@@ -26,7 +26,7 @@ from wsigym.envs.views import Image, ImageSource, padded
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer
 
-__all__ = ["VIEW_PX", "HashedWords", "NavigatorView", "navigator_env", "navigator_space"]
+__all__ = ["VIEW_PX", "HashedWords", "NavigatorView", "channels_first", "navigator_env", "navigator_space"]
 
 VIEW_PX = 96
 
@@ -70,6 +70,11 @@ def navigator_space(px: int = VIEW_PX, *, channels_first: bool = False) -> space
         "target": spaces.Box(-np.inf, np.inf, (WORDS,), np.float32),
     }
     return spaces.Dict({**dict.fromkeys(("overview", *SHARES), image), **numbers})
+
+
+def channels_first(observation: Observation) -> dict[str, npt.NDArray[Any]]:
+    """A navigator's observation as stable-baselines3 has it: images (3, px, px)."""
+    return {name: part.transpose(2, 0, 1) if part.ndim == 3 else part for name, part in observation.items()}
 
 
 class NavigatorView:

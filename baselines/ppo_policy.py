@@ -18,7 +18,7 @@ from wsigym.envs.views import ImageSource
 from wsigym.errors import InvalidArgumentError
 
 from .learned_scorer import one_thread
-from .navigator import VIEW_PX, NavigatorView, navigator_space
+from .navigator import VIEW_PX, NavigatorView, channels_first, navigator_space
 
 __all__ = ["BEST", "PpoNavigator", "load_model"]
 
@@ -41,8 +41,7 @@ class PpoNavigator:
         self._view = NavigatorView(self._px, self._images, observation, info)
 
     def act(self, observation: Observation, info: Info) -> dict[str, Any]:
-        seen = self._view.observation(observation)
-        seen = {name: part.transpose(2, 0, 1) if part.ndim == 3 else part for name, part in seen.items()}
+        seen = channels_first(self._view.observation(observation))
         with one_thread():  # so that the last bit does not depend on the machine's cores
             action, _ = self._policy.predict(seen, deterministic=True, action_masks=self._view.action_mask(info))
         return self._view.moved(int(action))

@@ -49,7 +49,7 @@ from wsigym.errors import CohortError, InvalidArgumentError, RunError
 from .cloning import MOVE_BATCHES, PLACE_BATCHES, Moves, clone
 from .demonstrations import read_demonstrations
 from .learned_scorer import one_thread
-from .navigator import VIEW_PX, navigator_env
+from .navigator import VIEW_PX, channels_first, navigator_env
 from .navigator_net import NavigatorFeatures
 from .ppo_policy import BEST, load_model
 from .training_curve import CURVE, VALIDATION, read_curve, write_curve
@@ -185,9 +185,8 @@ def mean_iou(
         observation, info = env.reset(options={"query_id": query_id})
         over = False
         while not over:
-            seen = {name: part.transpose(2, 0, 1) if part.ndim == 3 else part for name, part in observation.items()}
             mask = info["action_mask"].astype(np.bool_)
-            action, _ = policy.predict(seen, deterministic=True, action_masks=mask)
+            action, _ = policy.predict(channels_first(observation), deterministic=True, action_masks=mask)
             observation, _, over, _, info = env.step(int(action))
         scores.setdefault(f"{info['magnification']:g}x", []).append(info["iou"])
     env.close()

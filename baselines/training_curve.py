@@ -1,4 +1,4 @@
-"""The learning curve of a training on disk: `curve.csv`, a row a checkpoint. Needs no PyTorch, so that tables read it."""
+"""The learning curve of a training on disk: `curve.csv`, a row a checkpoint. Needs no PyTorch: tables read it too."""
 
 from __future__ import annotations
 
