@@ -13,7 +13,7 @@ import multiprocessing
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -311,8 +311,9 @@ class _Contestants:
         boxes = navigation(self._side_px, NAVIGATION_PX, reads, np.random.default_rng(SEED + 2))
         expected = [_digest(self.slide, box) for box in boxes]
         began = time.perf_counter()
-        with multiprocessing.get_context(method).Pool(4) as pool:
-            found = pool.starmap(_digests, [(self.slide, boxes)] * 4)
+        # An executor lets its processes end; a Pool sends SIGTERM, which a child with a handler of Python's can miss.
+        with ProcessPoolExecutor(4, multiprocessing.get_context(method)) as pool:
+            found = list(pool.map(_digests, [self.slide] * 4, [boxes] * 4))
         took = time.perf_counter() - began
         wrong = sum(one != other for answer in found for one, other in zip(answer, expected, strict=True))
         note = f"four processes ({method}), {reads:,} reads each: {wrong} wrong"

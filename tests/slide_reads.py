@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 
 from wsigym.slides import Box, Slide
+
+
+def processes(number: int, method: str) -> ProcessPoolExecutor:
+    """They end by themselves: a Pool sends SIGTERM, which a child can miss where any library has set a handler."""
+    return ProcessPoolExecutor(number, multiprocessing.get_context(method))
 
 
 def read_bytes(slide: Slide, box: Box) -> bytes:

@@ -66,9 +66,11 @@ def cluster() -> Iterator[str]:
             _, told = head.communicate()
             assert TOO_SLOW in told, told
             pytest.skip(BUSY)
+        sigterm = signal.getsignal(signal.SIGTERM)
         ray.init(address, log_to_driver=False, logging_level="ERROR")
         yield address
         ray.shutdown()
+        signal.signal(signal.SIGTERM, sigterm)  # Ray sets one of its own, which later tests would fork.
         head.communicate("", timeout=60)
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from slide_reads import reads, reads_with_threads
+from slide_reads import processes, reads, reads_with_threads
 from slides_builder import noise, write_slide
 
 from wsigym.slides import Slide, open_slide
@@ -38,9 +38,8 @@ def slide(request: pytest.FixtureRequest, paths: dict[str, Path]) -> Slide:
 def test_other_processes_read_the_same_pixels(slide: Slide, method: str) -> None:
     with slide:
         expected = [reads(slide, seed) for seed in (0, 1)]  # the file is open, and read, before the fork
-        context = multiprocessing.get_context(method)
-        with context.Pool(2) as pool:
-            found = pool.map(partial(reads_with_threads, slide), (0, 1, 0, 1))
+        with processes(2, method) as pool:
+            found = list(pool.map(partial(reads_with_threads, slide), (0, 1, 0, 1)))
         assert found == [*expected, *expected]
         assert [reads(slide, seed) for seed in (0, 1)] == expected
 
@@ -127,8 +126,8 @@ def test_four_processes_read_a_thousand_regions_each(paths: dict[str, Path], met
     with open_slide(paths["tiles"]) as slide:
         assert slide.backend == "tiles"
         expected = reads(slide, 0, 1000)
-        with multiprocessing.get_context(method).Pool(4) as pool:
-            for found in pool.imap_unordered(partial(reads, slide, count=1000), [0, 0, 0, 0]):
+        with processes(4, method) as pool:
+            for found in pool.map(partial(reads, slide, count=1000), [0, 0, 0, 0]):
                 assert found == expected
 
 

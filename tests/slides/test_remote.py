@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
 import re
 import threading
@@ -16,7 +15,7 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pytest
-from slide_reads import read_bytes
+from slide_reads import processes, read_bytes
 
 from wsigym.errors import SlideOpenError, SlideReadError
 from wsigym.slides import Box, Slide, open_slide
@@ -151,8 +150,7 @@ def test_other_processes_open_the_url_for_themselves(url: str, noise_path: Path,
     with open_slide(url) as remote, open_slide(noise_path) as local:
         box = Box(100, 100, 200, 150)
         assert read_bytes(remote, box) == read_bytes(local, box)
-        context = multiprocessing.get_context(method)
-        with context.Pool(2) as pool:
+        with processes(2, method) as pool:
             assert set(pool.map(partial(read_bytes, remote), [box] * 6)) == {read_bytes(local, box)}
         assert read_bytes(remote, box) == read_bytes(local, box)
 
