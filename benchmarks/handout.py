@@ -14,11 +14,15 @@ DEATHS_ALLOWED = 1
 """How often the worker of an episode may die before the episode is given up."""
 
 MAX_CHUNK = 16
-"""Episodes handed to a worker at once. Neighbours share a slide, whose tiles stay in the worker's cache."""
+"""Episodes handed to a worker at once, where they don't all ask one slide."""
+
+SLIDE_CHUNKS = 3
+"""How many chunks more a worker is given to finish a slide whose tiles are in its cache. Together with the chunk they
+are no more than its share of the run."""
 
 
 class Handout:
-    """The episodes of a run in the order of play, given out to `workers` in chunks of neighbours.
+    """The episodes of a run in the order of play, given out to `workers` in chunks of neighbours, slide by slide.
 
     `left` counts those without a record; whoever gets a record from a worker takes one off.
     """
@@ -36,7 +40,18 @@ class Handout:
         return len(self._waiting)
 
     def chunk(self) -> list[EpisodeKey]:
-        return [self._waiting.popleft() for _ in range(min(self._chunk, len(self._waiting)))]
+        """The next episodes; a slide is not shared among workers, as each would decode its tiles for itself."""
+        chunk: list[EpisodeKey] = []
+        while self._waiting and (len(chunk) < self._chunk or self._goes_on(chunk)):
+            chunk.append(self._waiting.popleft())
+        return chunk
+
+    def _goes_on(self, chunk: Sequence[EpisodeKey]) -> bool:
+        slide = self._slide(self._waiting[0])
+        return slide is not None and slide == self._slide(chunk[-1]) and len(chunk) < (1 + SLIDE_CHUNKS) * self._chunk
+
+    def _slide(self, key: EpisodeKey) -> str | float | None:
+        return self._setup.items[key.item, key.rotation].groups.get("slide")
 
     def lost(self, unfinished: Sequence[EpisodeKey], how: str) -> EpisodeRecord | None:
         """A worker died with these episodes unfinished, of which it was playing the first: they come first again.
