@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ from hypothesis import settings
 # A busy machine is no fault of an example; in CI the examples are the same each time.
 settings.register_profile("wsigym", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("wsigym")
+
+# A shell's background jobs ignore Ctrl-C, and so would what tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
