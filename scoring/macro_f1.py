@@ -1,12 +1,14 @@
-"""F1 averaged over classes (PathView-Bench DLO and ARE).
+"""F1 averaged over classes (PathView-Bench DLO and ARE, PathLang T1).
 
-F1 of a class is 2 TP / (2 TP + FP + FN). The two averages differ in the classes: `union` takes every class that
-occurs among truths or answers, which agrees with the paper's control rows; `truth_only` those among the truths.
+F1 of a class is 2 TP / (2 TP + FP + FN). The averages differ in the classes: `union` takes every class that
+occurs among truths or answers, which agrees with PathView's control rows; `truth_only` those among the truths;
+`macro_f1_estimate` with `classes` all there are, 0 for one that never occurs, which agrees with PathLang's tables.
 A reply that named no class is a miss of its truth, and no class of its own.
 
 Chance of a uniform guesser over k options, for a balanced truth of c of them: union 2 c / (k (c + k)) (0.178 for five
 options of which one, insufficiency, is never true), truth-only 2 / (c + k) (0.222). Who always gives one of the c
-classes: 2 / (c (c + 1)) in both (0.1 for four).
+classes: 2 / (c (c + 1)) in both (0.1 for four). Over all of C classes: who always gives one that a share p of the
+truths are has 2 p / (1 + p) / C; a uniform guesser 1 / C where they are balanced.
 """
 
 from __future__ import annotations
@@ -49,19 +51,28 @@ def macro_f1(truths: npt.NDArray[np.integer], answers: npt.NDArray[np.integer]) 
 
 
 def macro_f1_estimate(
-    truths: npt.NDArray[np.integer], answers: npt.NDArray[np.integer], units: Sequence[Hashable]
+    truths: npt.NDArray[np.integer],
+    answers: npt.NDArray[np.integer],
+    units: Sequence[Hashable],
+    *,
+    classes: int | None = None,
 ) -> Estimate:
-    """The union form with its 95 % interval, resampling `units`. A draw averages over the classes that it holds."""
+    """The union form with its 95 % interval, resampling `units`. A draw averages over the classes that it holds.
+
+    With `classes`, their number, a draw averages over all of them. Truths and answers must be below it.
+    """
     _check(truths, answers)
-    size = int(max(truths.max(initial=-1), answers.max(initial=-1))) + 1
-    classes = np.arange(size)
-    is_truth, is_answer = truths[:, None] == classes, answers[:, None] == classes
+    seen = int(max(truths.max(initial=-1), answers.max(initial=-1))) + 1
+    if classes is not None and classes < max(seen, 1):
+        raise InvalidArgumentError(f"{classes} classes, and class {seen - 1} occurs; classes count from 0.")
+    every = np.arange(classes or seen)
+    is_truth, is_answer = truths[:, None] == every, answers[:, None] == every
     rows = np.concatenate([is_truth & is_answer, is_truth, is_answer], axis=1).astype(np.float64)
 
     def f1(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         both, truth, answer = np.split(sums, 3, axis=1)
-        present = truth + answer > 0
-        mean: npt.NDArray[np.float64] = (2 * both / np.maximum(truth + answer, 1)).sum(axis=1) / present.sum(axis=1)
+        number = classes or (truth + answer > 0).sum(axis=1)
+        mean: npt.NDArray[np.float64] = (2 * both / np.maximum(truth + answer, 1)).sum(axis=1) / number
         return mean
 
     return statistic_estimate(rows, units, f1)

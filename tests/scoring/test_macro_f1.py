@@ -38,6 +38,22 @@ def test_against_scikit_learn_and_the_estimate(pairs: list[tuple[int, int]]) -> 
     assert 0 <= result.union <= result.truth_only + 1e-12 <= 1 + 1e-12
 
 
+@given(PAIRS)
+def test_over_all_classes_against_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    truths, answers = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+    known = f1_score(truths, answers, labels=np.arange(7), average="macro", zero_division=0)
+    assert macro_f1_estimate(truths, answers, list(range(len(pairs))), classes=7).value == pytest.approx(known)
+
+
+def test_over_all_classes_of_a_constant_answer() -> None:
+    estimate = macro_f1_estimate(np.repeat([0, 1, 2], [2, 3, 5]), np.full(10, 1), list(range(10)), classes=4)
+    assert estimate.value == pytest.approx(2 * 0.3 / 1.3 / 4)
+    # A draw without a right answer is 0 over all four, not undefined.
+    assert estimate.low == 0
+    assert estimate.high is not None
+    assert estimate.high < 1 / 4
+
+
 @pytest.mark.parametrize(("options", "union", "truth_only"), [(5, 8 / 45, 2 / 9), (4, 1 / 4, 1 / 4)])
 def test_a_uniform_guesser_on_four_balanced_classes(options: int, union: float, truth_only: float) -> None:
     truths, answers = (grid.ravel() for grid in np.meshgrid(np.arange(4), np.arange(options)))
@@ -70,3 +86,6 @@ def test_nothing_and_bad_truths() -> None:
         macro_f1(np.array([-1]), np.array([0]))
     with pytest.raises(InvalidArgumentError, match="2 truths"):
         macro_f1(np.array([0, 1]), np.array([0]))
+    for classes in (0, 2):
+        with pytest.raises(InvalidArgumentError, match=f"{classes} classes"):
+            macro_f1_estimate(np.array([0]), np.array([2]), ["a"], classes=classes)
