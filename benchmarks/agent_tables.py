@@ -21,7 +21,7 @@ from wsigym.envs.budgets import PRESETS
 from wsigym.errors import InvalidArgumentError
 
 from .records import EpisodeRecord, Outcome
-from .rows import Row, group_by, row_of, scored
+from .rows import Row, group_by, row_cells, row_of, scored
 from .tables import MISSING, Block, Cell, Column, Table
 
 __all__ = ["cost_table", "deployment_table", "has_agents"]
@@ -82,7 +82,7 @@ def cost_table(records: Sequence[EpisodeRecord]) -> Table:
     """
     rows: list[dict[str, Cell]] = []
     for row, episodes in _agent_rows(records):
-        cells: dict[str, Cell] = _row_cells(row)
+        cells: dict[str, Cell] = row_cells(row)
         for suffix, group in _by_magnification(episodes):
             valued = scored(group)
             cells |= _averages(f"seconds{suffix}", valued, seconds_of) | _averages(f"usd{suffix}", valued, COST)
@@ -178,7 +178,7 @@ def deployment_table(records: Sequence[EpisodeRecord]) -> Table:
         requests = [request.seconds for record in episodes for request in requests_of(record)]
         whole = [seconds_of(record) for record in scored(episodes)]
         cost = _total(map(COST, episodes))
-        cells: dict[str, Cell] = _row_cells(row) | {"place": place, "slides": slides}
+        cells: dict[str, Cell] = row_cells(row) | {"place": place, "slides": slides}
         for name, values in (("request", requests), ("episode", whole)):
             for percent in (50, 95):
                 cells[f"{name}_p{percent}"] = float(np.percentile(values, percent)) if values else None
@@ -300,8 +300,3 @@ def _agent_rows(records: Sequence[EpisodeRecord]) -> list[tuple[Row, list[Episod
         return policies.index(policy), endpoint or "", preset, budget
 
     return [(row, groups[row]) for row in sorted(groups, key=place)]
-
-
-def _row_cells(row: Row) -> dict[str, Cell]:
-    policy, endpoint, budget = row
-    return {"policy": policy, "endpoint": endpoint, "budget": budget}

@@ -19,7 +19,18 @@ from .episodes import BLIND_MARK
 from .evidence_measures import ACCURACY, ACCURACY_BY_ITEM, CHANCE, TOP_LETTER, ByItem, Measure
 from .evidence_task import EvidenceTask
 from .records import EpisodeRecord, Outcome
-from .rows import Row, differing_rows_note, group_by, group_of, row_of, scored, table_of, unit_of
+from .rows import (
+    Row,
+    differing_rows_note,
+    group_by,
+    group_of,
+    row_cells,
+    row_columns,
+    row_of,
+    scored,
+    table_of,
+    unit_of,
+)
 from .tables import Block, Cell, Column, Table, TableOptions
 
 __all__ = ["evidence_tables", "ordered_rows", "paired", "paired_accuracy", "parts_of"]
@@ -34,7 +45,8 @@ def evidence_tables(task: EvidenceTask, records: Sequence[EpisodeRecord], option
     """
     if options.causes or options.confidence or options.against is not None:
         raise InvalidArgumentError(
-            f"{task.name} has no table of --causes, --confidence or --against; those are localization's."
+            f"{task.name} has no table of --causes, --confidence or --against; those are of evipath's searches "
+            "(localization, exploration)."
         )
     tables = [main_table(task, records)]
     if options.by is not None:
@@ -59,7 +71,7 @@ def main_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Table:
     split = [measure for measure in measures if measure.split and len(parts) > 1]
     rows = []
     for row, episodes in ordered_rows(records):
-        cells: dict[str, Cell] = _row_cells(row) | _cells(measures, episodes) | _counts(episodes)
+        cells: dict[str, Cell] = row_cells(row) | _cells(measures, episodes) | _counts(episodes)
         for measure in split:
             for part, group in parts_of(episodes, task.split_by).items():
                 cells[f"{measure.key}_{part}"] = measure.of(scored(group)) if scored(group) else None
@@ -82,7 +94,7 @@ def main_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Table:
         notes.append(
             f"Infrastructure errors ({lost:,}) have no score and are in no figure; resuming the run repeats them."
         )
-    return table_of("evidence", task.name, _keys(records), blocks, rows, notes, records)
+    return table_of("evidence", task.name, row_columns(records, EVIDENCE), blocks, rows, notes, records)
 
 
 def by_table(task: EvidenceTask, records: Sequence[EpisodeRecord], field: str) -> Table:
@@ -93,9 +105,9 @@ def by_table(task: EvidenceTask, records: Sequence[EpisodeRecord], field: str) -
     for row, episodes in ordered_rows(records):
         groups = group_by(episodes, name_of)
         for name in sorted(groups):
-            rows.append(_row_cells(row) | {field: name} | _cells(measures, groups[name]) | _counts(groups[name]))
+            rows.append(row_cells(row) | {field: name} | _cells(measures, groups[name]) | _counts(groups[name]))
     columns = (*map(_column, measures), Column("items", "items"), _units_column(records))
-    keys = (*_keys(records), Column(field, field))
+    keys = (*row_columns(records, EVIDENCE), Column(field, field))
     return table_of(
         "by", f"{task.name} by {field}", keys, [Block("", columns)], rows, [_percent_note(measures)], records
     )
@@ -115,12 +127,12 @@ def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord], of: str
                 cells[each.key] = _mean(each, arms[budget])
                 if full is not None and budget != full:
                     cells[_difference(each, task)] = paired(each, arms[budget], arms[full])
-            rows.append(_row_cells((policy, endpoint, budget)) | cells)
+            rows.append(row_cells((policy, endpoint, budget)) | cells)
         singles = [budget for budget in arms if _subset(budget) and budget == f"{_subset(budget)[0]:g}x"]
         if full is not None and singles:
             best = max(singles, key=lambda budget: _mean(first, arms[budget]).value or 0)
             gain = paired(first, arms[full], arms[best])
-            rows.append(_row_cells((policy, endpoint, f"{full} - {best} (best single)")) | {"difference": gain})
+            rows.append(row_cells((policy, endpoint, f"{full} - {best} (best single)")) | {"difference": gain})
     columns = [
         column
         for each in task.compared
@@ -135,7 +147,9 @@ def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord], of: str
     ]
     title = f"{task.name}: evidence shown{of and f', {of}'}"
     blocks = [Block("", (*columns, Column("items", "items")))]
-    return table_of(f"evidence_shown{of and '_part'}", title, _keys(records), blocks, rows, notes, records)
+    return table_of(
+        f"evidence_shown{of and '_part'}", title, row_columns(records, EVIDENCE), blocks, rows, notes, records
+    )
 
 
 def _difference(compared: ByItem, task: EvidenceTask) -> str:
@@ -218,16 +232,6 @@ def _cells(measures: Sequence[Measure], episodes: Sequence[EpisodeRecord]) -> di
 
 def _column(measure: Measure) -> Column:
     return Column(measure.key, measure.label, measure.digits, measure.scale)
-
-
-def _keys(records: Sequence[EpisodeRecord]) -> tuple[Column, ...]:
-    endpoint = (Column("endpoint", "endpoint"),) if any(record.endpoint is not None for record in records) else ()
-    return (Column("policy", "policy"), *endpoint, EVIDENCE)
-
-
-def _row_cells(row: Row) -> dict[str, Cell]:
-    policy, endpoint, budget = row
-    return {"policy": policy, "endpoint": endpoint, "budget": budget}
 
 
 def _items(records: Sequence[EpisodeRecord]) -> int:

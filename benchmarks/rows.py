@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from wsigym.errors import RunError, UnknownNameError
+from wsigym.errors import InvalidArgumentError, RunError, UnknownNameError
 from wsigym.scoring.intervals import DRAWS, FEW_UNITS, MIN_UNITS, SEED, Estimate, mean_estimate
 
 from .records import EpisodeKey, EpisodeRecord
@@ -14,15 +14,19 @@ from .run_folder import Run
 from .tables import MISSING, Block, Cell, Column, Table
 
 __all__ = [
+    "BUDGET",
     "UNKNOWN",
     "Row",
     "common_items",
     "differing_rows_note",
     "group_by",
     "group_of",
+    "held_against",
     "interval_note",
     "join_runs",
     "mean_of",
+    "row_cells",
+    "row_columns",
     "row_of",
     "scored",
     "table_of",
@@ -36,7 +40,10 @@ UNKNOWN = "unknown"
 Row = tuple[str, str | None, str]
 """What makes a row: policy, endpoint, budget."""
 
+BUDGET = Column("budget", "budget")
+
 _K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 def join_runs(runs: Sequence[Run], *, common: bool = False) -> list[EpisodeRecord]:
@@ -133,6 +140,38 @@ def row_of(record: EpisodeRecord) -> Row:
     return record.policy, record.endpoint, record.budget
 
 
+def row_columns(records: Sequence[EpisodeRecord], *further: Column) -> tuple[Column, ...]:
+    """The columns that say what a row is; the endpoint only where one was used."""
+    endpoint = (Column("endpoint", "endpoint"),) if any(record.endpoint is not None for record in records) else ()
+    return (Column("policy", "policy"), *endpoint, *further)
+
+
+def row_cells(row: Row) -> dict[str, Cell]:
+    """The cells of the columns that say what a row is."""
+    policy, endpoint, budget = row
+    return {"policy": policy, "endpoint": endpoint, "budget": budget}
+
+
+def held_against(rows: Mapping[Row, _V], policy: str) -> list[tuple[Row, _V, _V]]:
+    """Each row of another policy, what it has, and what `policy` has at the same budget.
+
+    Of a policy with several endpoints every endpoint is one. Raises `UnknownNameError` where it did not play,
+    `InvalidArgumentError` where no other played at a budget of its own.
+    """
+    theirs = {row: value for row, value in rows.items() if row[0] == policy}
+    if not theirs:
+        raise UnknownNameError("policy to hold others against", policy, dict.fromkeys(name for name, _, _ in rows))
+    others = [row for row in rows if row not in theirs]
+    found = [(row, rows[row], value) for row in others for other, value in theirs.items() if other[2] == row[2]]
+    if not found:
+        played, asked = (", ".join(dict.fromkeys(row[2] for row in each)) for each in (others, theirs))
+        raise InvalidArgumentError(
+            f"nothing to hold against {policy}: it played at {asked}, other policies at {played or 'none'}, and only "
+            "equal budgets compare. Play another at its budget into the same run, or name that run too."
+        )
+    return found
+
+
 def unit_of(record: EpisodeRecord) -> tuple[str, str]:
     """What intervals resample: the patient, or where it is unknown the case, slide, set or source; else the item."""
     for kind in ("patient", "case", "slide", "set", "source"):
@@ -149,7 +188,7 @@ def group_of(field: str, records: Sequence[EpisodeRecord]) -> Callable[[EpisodeR
     """
     known = sorted({name for record in records for name in record.groups})
     if field not in known:
-        raise UnknownNameError("field to group by", field, known)
+        raise UnknownNameError("field", field, known)
 
     def name(record: EpisodeRecord) -> str:
         value = record.groups.get(field)

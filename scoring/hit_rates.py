@@ -30,6 +30,7 @@ __all__ = [
     "conditional_rate",
     "level_counts",
     "losses",
+    "micro_difference",
     "micro_rate",
     "recall_at_k",
     "slide_rate",
@@ -160,6 +161,26 @@ def micro_rate(parts: Sequence[float], wholes: Sequence[float], units: Sequence[
     rows = [(unit, part, whole) for unit, part, whole in zip(units, parts, wholes, strict=True) if whole]
     sums = np.array([(part, whole) for _, part, whole in rows], dtype=np.float64).reshape(-1, 2)
     return statistic_estimate(sums, [unit for unit, _, _ in rows], lambda totals: totals[:, 0] / totals[:, 1])
+
+
+def micro_difference(
+    first: tuple[Sequence[float], Sequence[float]],
+    second: tuple[Sequence[float], Sequence[float]],
+    units: Sequence[Hashable],
+) -> Estimate:
+    """The `micro_rate` of `first` minus that of `second` with its 95 % interval; they differ if 0 is excluded.
+
+    Each is (parts, wholes), both (n,), of the same n slides in the same order; the wholes may differ, as those under a
+    kept parent do. Both see the same resampled units. Undefined where the wholes of either add up to 0. `n` and `units`
+    of the estimate count the slides where either has a whole, and their patients.
+    """
+    sums = np.array([*first, *second], dtype=np.float64).T.reshape(-1, 4)
+    held = (sums[:, 1] > 0) | (sums[:, 3] > 0)
+    return statistic_estimate(
+        sums[held],
+        [unit for unit, has in zip(units, held, strict=True) if has],
+        lambda totals: totals[:, 0] / totals[:, 1] - totals[:, 2] / totals[:, 3],
+    )
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -10,9 +10,9 @@ from wsigym.scoring.localization import HIT_IOU
 from wsigym.scoring.navigation import CAUSES, MOSTLY_SEEN
 
 from ..records import EpisodeRecord
-from ..rows import Row, group_by, group_of, mean_of, scored, table_of
+from ..rows import BUDGET, Row, group_by, group_of, mean_of, row_cells, row_columns, scored, table_of
 from ..tables import MISSING, Block, Cell, Column, Table
-from .localization_rows import BUDGET, hit, metric, ordered_rows, row_cells, row_columns
+from .localization_rows import hit, metric, ordered_rows
 
 __all__ = ["causes_table", "confidence_table"]
 

@@ -10,10 +10,9 @@ from wsigym.scoring.localization import HIT_IOU
 
 from ..records import EpisodeRecord
 from ..rows import Row, group_by, row_of, unit_of
-from ..tables import Cell, Column
+from ..tables import Column
 
 __all__ = [
-    "BUDGET",
     "by_magnification",
     "hit",
     "iou",
@@ -23,13 +22,9 @@ __all__ = [
     "queries",
     "query_note",
     "rois_allowed",
-    "row_cells",
-    "row_columns",
     "scale_columns",
     "units_column",
 ]
-
-BUDGET = Column("budget", "budget")
 
 
 def iou(record: EpisodeRecord) -> float | None:
@@ -76,18 +71,6 @@ def ordered_rows(records: Sequence[EpisodeRecord]) -> list[tuple[Row, list[Episo
         return order.index((policy, endpoint)), rois_allowed(groups[row]), preset, budget
 
     return [(row, groups[row]) for row in sorted(groups, key=place)]
-
-
-def row_columns(records: Sequence[EpisodeRecord], *further: Column) -> tuple[Column, ...]:
-    """The columns that say what a row is; the endpoint only where one was used."""
-    endpoint = (Column("endpoint", "endpoint"),) if any(record.endpoint is not None for record in records) else ()
-    return (Column("policy", "policy"), *endpoint, *further)
-
-
-def row_cells(row: Row) -> dict[str, Cell]:
-    """The cells of the columns that say what a row is."""
-    policy, endpoint, budget = row
-    return {"policy": policy, "endpoint": endpoint, "budget": budget}
 
 
 def by_magnification(records: Sequence[EpisodeRecord]) -> list[tuple[str, str, list[EpisodeRecord]]]:

@@ -12,17 +12,29 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import get_args
 
-from wsigym.errors import UnknownNameError
 from wsigym.scoring.intervals import Estimate, paired_difference
 from wsigym.scoring.localization import HIT_IOU
 
 from ..records import EpisodeRecord, Outcome
-from ..rows import UNKNOWN, differing_rows_note, group_by, group_of, mean_of, scored, table_of, unit_of
+from ..rows import (
+    BUDGET,
+    UNKNOWN,
+    Row,
+    differing_rows_note,
+    group_by,
+    group_of,
+    held_against,
+    mean_of,
+    row_cells,
+    row_columns,
+    scored,
+    table_of,
+    unit_of,
+)
 from ..tables import MISSING, Block, Cell, Column, Table, TableOptions
 from .localization_diagnostics import causes_table, confidence_table
 from .localization_published import published_table
 from .localization_rows import (
-    BUDGET,
     by_magnification,
     hit,
     iou,
@@ -32,8 +44,6 @@ from .localization_rows import (
     queries,
     query_note,
     rois_allowed,
-    row_cells,
-    row_columns,
     scale_columns,
     units_column,
 )
@@ -214,9 +224,11 @@ def _spread(means: Mapping[str, float]) -> dict[str, Cell]:
 def paired_table(records: Sequence[EpisodeRecord]) -> Table | None:
     """Each policy's larger budget minus its smaller one, on the queries that both have; None with one budget each."""
     rows: list[dict[str, Cell]] = []
-    for (policy, endpoint), budgets in _budgets(records).items():
+    scores = _scores(records)
+    for policy, endpoint in dict.fromkeys((policy, endpoint) for policy, endpoint, _ in scores):
+        budgets = [budget for name, other, budget in scores if (name, other) == (policy, endpoint)]
         for smaller, larger in combinations(budgets, 2):
-            pairs = _pairs(budgets[larger], budgets[smaller])
+            pairs = _pairs(scores[policy, endpoint, larger], scores[policy, endpoint, smaller])
             named: dict[str, Cell] = {"policy": policy, "endpoint": endpoint, "budgets": f"{larger} - {smaller}"}
             rows.append(named | _differences(pairs))
     if not rows:
@@ -228,18 +240,10 @@ def paired_table(records: Sequence[EpisodeRecord]) -> Table | None:
 def against_table(records: Sequence[EpisodeRecord], policy: str) -> Table:
     """Each policy minus the one named, at the same budget, on the queries that both have.
 
-    Of a policy with several endpoints every endpoint is one. Raises `UnknownNameError` where it did not play.
+    Raises as `held_against` does.
     """
-    budgets_of = _budgets(records)
-    if policy not in {name for name, _ in budgets_of}:
-        raise UnknownNameError("policy to hold others against", policy, dict.fromkeys(name for name, _ in budgets_of))
-    rows: list[dict[str, Cell]] = []
-    for (other, endpoint), budgets in budgets_of.items():
-        for (name, _), theirs in budgets_of.items():
-            if name == policy and other != policy:
-                for budget in (budget for budget in budgets if budget in theirs):
-                    named: dict[str, Cell] = {"policy": other, "endpoint": endpoint, "budget": budget}
-                    rows.append(named | _differences(_pairs(budgets[budget], theirs[budget])))
+    compared = held_against(_scores(records), policy)
+    rows = [row_cells(row) | _differences(_pairs(mine, theirs)) for row, mine, theirs in compared]
     title = f"Minus {policy} at the same budget: difference of mean IoU on the same queries"
     return _difference_table("against", title, BUDGET, rows, records)
 
@@ -283,14 +287,9 @@ def _query_scores(records: Sequence[EpisodeRecord]) -> dict[tuple[str, int], _Qu
     }
 
 
-def _budgets(
-    records: Sequence[EpisodeRecord],
-) -> dict[tuple[str, str | None], dict[str, dict[tuple[str, int], _Query]]]:
-    """Of each policy (and endpoint) its scores by budget, from the smallest budget to the largest."""
-    found: dict[tuple[str, str | None], dict[str, dict[tuple[str, int], _Query]]] = {}
-    for (policy, endpoint, budget), episodes in ordered_rows(records):
-        found.setdefault((policy, endpoint), {})[budget] = _query_scores(episodes)
-    return found
+def _scores(records: Sequence[EpisodeRecord]) -> dict[Row, dict[tuple[str, int], _Query]]:
+    """The scores of each row, budgets from the smallest to the largest."""
+    return {row: _query_scores(episodes) for row, episodes in ordered_rows(records)}
 
 
 def _pairs(

@@ -15,6 +15,7 @@ from wsigym.scoring.hit_rates import (
     conditional_rate,
     level_counts,
     losses,
+    micro_difference,
     micro_rate,
     recall_at_k,
     slide_rate,
@@ -165,3 +166,20 @@ def test_the_interval_of_a_micro_rate_holds_it_and_is_over_patients() -> None:
     # Each slide counted twice under its patient says no more than once.
     doubled = micro_rate([*parts, *parts], [*wholes, *wholes], [*range(40), *range(40)])
     assert (doubled.low, doubled.high, doubled.units) == (alone.low, alone.high, 40)
+
+
+def test_a_difference_of_micro_rates_is_paired() -> None:
+    """On every slide the first keeps one tile more, so that whoever is drawn, the difference is the same."""
+    wholes, parts, units = [10, 10, 10, 10, 10, 10], [1, 9, 4, 7, 0, 5], list("abcdef")
+    gain = micro_difference(([part + 1 for part in parts], wholes), (parts, wholes), units)
+    assert (gain.value, gain.low, gain.high) == pytest.approx((0.1, 0.1, 0.1))
+    assert gain.excludes_zero
+    none = micro_difference((parts, wholes), (parts, wholes), units)
+    assert (none.value, none.low, none.high) == (0, 0, 0)
+
+
+def test_each_of_two_micro_rates_has_its_own_wholes() -> None:
+    found = micro_difference(([1, 2, 0], [2, 2, 0]), ([3, 0, 0], [4, 0, 0]), ["a", "b", "c"])
+    assert (found.value, found.n, found.units) == (0, 2, 2)
+    assert micro_difference(([1], [2]), ([0], [0]), ["a"]).value is None
+    assert micro_difference(([], []), ([], []), []).n == 0

@@ -45,7 +45,7 @@ def table(
     ] = False,
     against: Annotated[
         str | None,
-        typer.Option(metavar="POLICY", help="Every policy minus this one on the same queries (localization)."),
+        typer.Option(metavar="POLICY", help="Every policy minus this one: same queries or slides, same budget."),
     ] = None,
     where: Annotated[
         str | None,
