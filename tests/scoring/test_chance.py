@@ -1,15 +1,23 @@
-"""Exact binomial tests against chance, by sums of binomial terms."""
+"""Exact binomial tests against chance, by sums of binomial terms; accuracy above chance, by hand."""
 
 from __future__ import annotations
 
 from math import comb
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsigym.errors import InvalidArgumentError
-from wsigym.scoring.chance import CHANCE_P, chance_adjusted, chance_p_value, is_at_chance
+from wsigym.scoring.chance import (
+    CHANCE_P,
+    chance_adjusted,
+    chance_discounted,
+    chance_p_value,
+    is_at_chance,
+    mean_chance,
+)
 
 
 def test_known_values() -> None:
@@ -64,9 +72,49 @@ def test_chance_adjusted() -> None:
         chance_adjusted(1, 1)
 
 
-@pytest.mark.parametrize(
-    ("accuracy", "chance", "published"),
-    [(45.6, 36.78, 14.0), (32.85, 23.48, 12.2), (33.0, 36.78, -6.0), (1.68, 33.16, -47.1)],
-)
-def test_chance_discounted_scores_of_braintrace(accuracy: float, chance: float, published: float) -> None:
-    assert 100 * chance_adjusted(accuracy / 100, chance / 100) == pytest.approx(published, abs=0.1)
+def test_mean_chance_is_over_items() -> None:
+    assert mean_chance([2, 4]) == pytest.approx(3 / 8)
+    assert mean_chance([]) is None
+    for few in (1, 0, -2):
+        with pytest.raises(InvalidArgumentError, match=f"an item has {few} options"):
+            mean_chance([4, few])
+
+
+def test_chance_discounted_by_hand() -> None:
+    # Level a: three of four right, chance 1/2, so 1/2; b: none of two, chance 1/4 and 1/2, so -3/8 / (5/8).
+    levels, units = ["a", "b", "a", "a", "b", "a"], list("pqrstu")
+    right, options = [1, 0, 1, 1, 0, 0], [2, 4, 2, 2, 2, 2]
+    estimate = chance_discounted(right, options, levels, units)
+    assert estimate.value == pytest.approx((1 / 2 - 3 / 5) / 2)
+    assert (estimate.n, estimate.units) == (6, 6)
+    assert chance_discounted([], [], [], []).value is None
+    with pytest.raises(InvalidArgumentError, match="at least two"):
+        chance_discounted([1], [1], ["a"], ["p"])
+    with pytest.raises(InvalidArgumentError, match="need equal"):
+        chance_discounted([1], [2], ["a", "b"], ["p"])
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.booleans(), st.integers(2, 6), st.sampled_from("abc")), min_size=1, max_size=30))
+def test_chance_discounted_is_the_mean_of_adjusted_accuracies(items: list[tuple[bool, int, str]]) -> None:
+    right, options, levels = zip(*items, strict=True)
+    by_level = []
+    for level in sorted(set(levels)):
+        hits, counts = zip(*[(hit, count) for hit, count, of in items if of == level], strict=True)
+        by_level.append(chance_adjusted(sum(hits) / len(hits), mean_chance(counts) or 0))
+    estimate = chance_discounted(right, options, levels, ["one"] * len(items))
+    assert estimate.value == pytest.approx(sum(by_level) / len(by_level), abs=1e-12)
+
+
+def test_chance_discounted_resamples_units_and_is_zero_for_a_guesser() -> None:
+    rng = np.random.default_rng(0)
+    options = np.tile([2, 3, 5, 6], 400)
+    right = rng.random(1600) < 1 / options
+    levels, units = np.repeat(["L1", "L2"], 800).tolist(), (np.arange(1600) // 4).tolist()
+    guesser = chance_discounted(right, options, levels, units)
+    assert guesser.units == 400
+    assert not guesser.excludes_zero
+    assert guesser.value == pytest.approx(0, abs=0.06)
+    # The same items again are no more evidence.
+    often = chance_discounted(np.tile(right, 3), np.tile(options, 3), levels * 3, units * 3)
+    assert (often.low, often.high) == (pytest.approx(guesser.low), pytest.approx(guesser.high))
