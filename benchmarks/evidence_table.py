@@ -45,8 +45,8 @@ def evidence_tables(task: EvidenceTask, records: Sequence[EpisodeRecord], option
     """
     if options.causes or options.confidence or options.against is not None:
         raise InvalidArgumentError(
-            f"{task.name} has no table of --causes, --confidence or --against; those are of evipath's searches "
-            "(localization, exploration)."
+            f"{task.name} has no table of --causes, --confidence or --against; those are of "
+            "evipath/localization and evipath/exploration."
         )
     tables = [main_table(task, records)]
     if options.by is not None:

@@ -122,6 +122,63 @@ def test_one_policy_against_another_on_some_groups(call: Call, run_folder: Path,
     assert (row["policy"], float(row["difference"])) == ("other", pytest.approx(0.3))
 
 
+@pytest.fixture
+def tasks(tmp_path: Path) -> dict[str, Path]:
+    """Runs of a search and of an evidence task: six patients, of two organs, and two policies."""
+    tiles = {"positives_10x": 10, "reached_10x": 5, "tiles_viewed": 50, "tile_px": 128, "skip_empty": True}
+    search, evidence = (
+        [
+            record(
+                0.5,
+                task=task,
+                policy=policy,
+                budget=budget,
+                item=f"i{number}",
+                patient=f"p{number}",
+                slide=f"s{number}",
+                organ="colon" if number else "head and neck",
+                metrics={**tiles, "retained_10x": kept, "correct": True, "options": 4},
+            )
+            for policy, kept in (("random", 1), ("other", 3))
+            for number in range(6)
+        ]
+        for task, budget in (("exploration", "K=6,3,2"), ("interpretation", "all"))
+    )
+    return {
+        "exploration": written_run(tmp_path / "search", search, task="exploration"),
+        "interpretation": written_run(tmp_path / "evidence", evidence, task="interpretation"),
+    }
+
+
+def test_one_policy_against_another_in_exploration(call: Call, tasks: dict[str, Path]) -> None:
+    code, printed, _ = call(tasks["exploration"], "--against", "random")
+    assert code == 0
+    assert "Minus random at the same budget: difference of hit rates on the same slides" in printed
+    assert "other   K=6,3,2  +20.00 [20.00, 20.00]*" in printed
+    assert "other   K=6,3,2  +40.00 [40.00, 40.00]*" in printed
+    assert max(map(len, printed.splitlines())) <= 120
+    _, printed, _ = call(tasks["exploration"], "--against", "random", "--csv")
+    (row,) = csv.DictReader(io.StringIO(printed))
+    assert (row["policy"], float(row["difference_conditional_10x"])) == ("other", pytest.approx(0.4))
+
+
+@pytest.mark.parametrize(("task", "counted"), [("exploration", "slides"), ("interpretation", "items")])
+def test_some_groups_of_any_task(call: Call, tasks: dict[str, Path], task: str, counted: str) -> None:
+    for where, left in (("organ=colon", 5), ("organ = colon, head and neck", 6), ("slide=s0,s3", 2)):
+        code, printed, _ = call(tasks[task], "--where", where, "--json")
+        assert code == 0
+        assert [row[counted] for row in json.loads(printed)["tables"][0]["rows"]] == [left, left]
+    for where, said in (
+        ("organ=colom", "unknown organ 'colom'. Did you mean 'colon'? Known: head and neck, colon."),
+        ("slide=s0,s9", "unknown slide 's9'"),
+        ("organs=colon", "unknown field 'organs'. Did you mean 'organ'? Known: magnification, organ, patient"),
+        ("organ", "--where organ: allowed is FIELD=NAME or FIELD=NAME,NAME"),
+    ):
+        code, _, err = call(tasks[task], "--where", where)
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert said in err
+
+
 def test_the_plot_is_a_png(call: Call, run_folder: Path, tmp_path: Path) -> None:
     code, _, _ = call(run_folder, "--plot", tmp_path / "curve.png")
     assert code == 0
@@ -137,7 +194,8 @@ def test_the_plot_is_a_png(call: Call, run_folder: Path, tmp_path: Path) -> None
         (["{run}", "--by", "organs"], "Did you mean 'organ'?"),
         (["{run}", "--against", "nobody"], "unknown policy to hold others against 'nobody'"),
         (["{run}", "--where", "organ=Skin"], "unknown organ 'Skin'"),
-        (["{run}", "--where", "organ"], "unknown organ ''"),
+        (["{run}", "--where", "organ="], "unknown organ ''"),
+        (["{run}", "--against", "looker"], "nothing to hold against looker: it played at tight, base, other policies"),
         (["{run}", "--csv", "--json"], "--csv prints one table"),
         (["{run}", "--csv", "--causes", "--budgets"], "asked for beside --causes, --budgets"),
         (["{run}", "--plot", "{missing}/x.png"], "the picture cannot be written"),

@@ -92,8 +92,12 @@ def table(
     else:
         records = join_runs(loaded, common=common)
         if where is not None:
-            field, _, names = where.partition("=")
-            records = only_where(records, field, names.split(","))
+            field, equals, names = where.partition("=")
+            if not equals:
+                raise InvalidArgumentError(
+                    f"--where {where}: allowed is FIELD=NAME or FIELD=NAME,NAME; give {where}=NAME."
+                )
+            records = only_where(records, field.strip(), [name.strip() for name in names.split(",")])
         report = find_report(f"{records[0].suite}/{records[0].task}")
         tables = report.tables(records, TableOptions(by, against, causes, confidence, budgets, published))
         if cost or has_agents(records):
