@@ -2,7 +2,8 @@
 
 F1 of a class is 2 TP / (2 TP + FP + FN). The averages differ in the classes: `union` takes every class that
 occurs among truths or answers, which agrees with PathView's control rows; `truth_only` those among the truths;
-`macro_f1_estimate` with `classes` all there are, 0 for one that never occurs, which agrees with PathLang's tables.
+`macro_f1_estimate` with `classes` all there are, 0 for one that never occurs, as PathLang's constant cells allow (they
+don't tell it from the union, as each class has slides).
 A reply that named no class is a miss of its truth, and no class of its own.
 
 Chance of a uniform guesser over k options, for a balanced truth of c of them: union 2 c / (k (c + k)) (0.178 for five
@@ -63,10 +64,9 @@ def macro_f1_estimate(
     """
     _check(truths, answers)
     seen = int(max(truths.max(initial=-1), answers.max(initial=-1))) + 1
-    if classes is not None and classes < max(seen, 1):
+    if classes is not None and classes < seen:
         raise InvalidArgumentError(f"{classes} classes, and class {seen - 1} occurs; classes count from 0.")
-    every = np.arange(classes or seen)
-    is_truth, is_answer = truths[:, None] == every, answers[:, None] == every
+    is_truth, is_answer = truths[:, None] == np.arange(seen), answers[:, None] == np.arange(seen)
     rows = np.concatenate([is_truth & is_answer, is_truth, is_answer], axis=1).astype(np.float64)
 
     def f1(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

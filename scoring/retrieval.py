@@ -136,7 +136,8 @@ def _missed(
     """The chance (queries, cutoff) that nothing relevant is among the first 1 to K, with `above` candidates before
     those of the first relevant's score, which are `tied` in random order, `both` of them relevant."""
     left = tied[:, None] - (np.arange(cutoff) - above[:, None])
-    missed = np.maximum(left - both[:, None], 0) / np.maximum(left, 1)
+    # 0 where only relevant ones are left, and whatever comes after it, as chances are multiplied.
+    missed = (left - both[:, None]) / np.maximum(left, 1)
     missed[left > tied[:, None]] = 1
     chances: FloatArray = missed.cumprod(axis=1)
     return chances

@@ -44,13 +44,17 @@ def test_rounds_the_number_of_patches_up(patches: int, counts: tuple[int, ...]) 
     assert scores.tolist() == pytest.approx([cosines[:count].mean() for count in counts])
 
 
-@given(arrays.arrays(np.float64, (7, 3), elements=NUMBERS), st.permutations(range(7)), st.floats(0.1, 50))
-def test_order_and_length_of_patches_do_not_count(patches: np.ndarray, order: list[int], factor: float) -> None:
+@given(
+    arrays.arrays(np.float64, (7, 3), elements=NUMBERS),
+    st.permutations(range(7)),
+    arrays.arrays(np.float64, (7, 1), elements=st.floats(0.1, 50)),
+)
+def test_order_and_length_of_patches_do_not_count(patches: np.ndarray, order: list[int], factors: np.ndarray) -> None:
     texts = np.eye(3)
     if (np.linalg.norm(patches, axis=1) == 0).any() or np.linalg.norm(unit_vectors(patches).mean(axis=0)) < 1e-6:
         return
     scores = slide_scores(patches, texts)
-    assert slide_scores(factor * patches[order], 2 * texts) == pytest.approx(scores, abs=1e-9)
+    assert slide_scores(factors * patches[order], 2 * texts) == pytest.approx(scores, abs=1e-9)
     assert (np.diff(scores[:4], axis=0) <= 1e-12).all()
     assert np.abs(scores).max() <= 1 + 1e-12
 
@@ -95,6 +99,7 @@ def test_alignment_and_gap() -> None:
         (np.ones(2), np.eye(2), r"shape \(2,\)"),
         (np.ones((3, 2)), np.zeros((0, 2)), "no text"),
         (np.array([[1, np.nan]]), np.eye(2), "not finite"),
+        (np.eye(2), np.array([[1, np.inf]]), "not finite"),
         (np.eye(2), np.array([[0.0, 0.0]]), "embedding is 0"),
         (np.array([[1.0, 0.0], [-1.0, 0.0]]), np.eye(2), "embedding is 0"),
     ],
