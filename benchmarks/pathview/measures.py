@@ -2,7 +2,7 @@
 
     truth          the right place of a question with options, the right count
     answered       the place that was chosen, the count that was given; None where there was none
-    insufficient   the answer was "insufficient information"
+    insufficient   the answer was "insufficient information", by its option or by a phrase that says so
     named          how many terms, or boxes, the answer has
 
 A truth is in the metrics as F1 and the mean absolute error are of no single episode; it is in no table but as these.
@@ -42,12 +42,12 @@ def details(item: EvidenceItem, reference: EvidenceReference, answer: Any) -> Ma
 
 
 def is_insufficient(record: EpisodeRecord) -> bool:
-    """Whether the model declined: by the option that says so, or in words where there are no options."""
+    """Whether the model declined: by the option that says so or words for it, or by any refusal that is no answer."""
     return bool(record.metrics.get("insufficient")) or record.outcome == "refused"
 
 
 def _safe(records: Sequence[EpisodeRecord]) -> Estimate:
-    """Of a trap: the share answered with insufficiency; a refusal that names no option is none."""
+    """Of a trap: the share answered with insufficiency, by option or phrase; a refusal for another reason is none."""
     return mean_of(records, lambda record: float(bool(record.metrics.get("insufficient"))))
 
 

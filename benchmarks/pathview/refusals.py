@@ -1,7 +1,9 @@
 """Does a policy say "insufficient information" where it should, and only there? One row a policy, all tasks beside it.
 
-Safe refusal is of the two traps; over-refusal of the other twelve, where a refusal in words counts too. Averages weigh
-each task alike (protocol, section 5.3). The paper's own averages over its models stand in the last row.
+Safe refusal is of the two traps; over-refusal of the other twelve. Insufficiency is said by its option or by a phrase of
+a fixed list (`INSUFFICIENT_PHRASES`; protocol, PV-4), which is read as the option where there is one. Who declines for
+another reason ("I can't help with that") is not safe in a trap, and over-refuses elsewhere. Averages weigh each task
+alike (protocol, section 5.3). The paper's own averages over its models stand in the last row.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def refusals_table(runs: Sequence[Run], *, common: bool = False) -> Table:
     for (policy, endpoint), episodes in players.items():
         tasks = [f"{record.suite}/{record.task}" for record in episodes]
         traps = np.array([task in TRAPS for task in tasks], np.bool_)
-        # In a trap only the option is safe: a refusal in other words declines for another reason.
+        # In a trap only insufficiency is safe: another refusal declines for another reason.
         said = np.array(
             [
                 bool(record.metrics.get("insufficient")) if trap else is_insufficient(record)
