@@ -18,14 +18,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError, UnknownNameError
 from wsigym.slides.geometry import UPSAMPLING_TOLERANCE
 
+from .feature_files import feature_faults
 from .files import (
     ITEMS,
     REFERENCES,
@@ -53,7 +52,6 @@ __all__ = [
     "image_faults",
     "line_of",
     "load_entities",
-    "load_features",
     "load_items",
     "load_vocabulary",
     "not_an_image",
@@ -251,7 +249,8 @@ def image_faults(
     A slide's box has to lie on its slide, at no higher magnification than the scan's; only on one of `slides` where
     they are given.
     """
-    seen: dict[ImageSpec | FeatureFiles, str] = {}
+    seen: dict[ImageSpec, str] = {}
+    read: dict[FeatureFiles, list[tuple[str, str]]] = {}
     for each in asked:
         item, file = each.item, item_files(each.item.suite, each.item.task)[0]
         for place, spec in enumerate(item.images):
@@ -264,10 +263,10 @@ def image_faults(
                     field = f"images.{place}.tiles.{tile}" if spec.tiles else f"images.{place}"
                     yield Fault(file, each.line, f"{field}.{'box' if part.file is None else 'file'}", seen[part])
         if item.features is not None:
-            if item.features not in seen:
-                seen[item.features] = _features_fault(cohort, item.features)
-            if seen[item.features]:
-                yield Fault(file, each.line, "features", seen[item.features])
+            if item.features not in read:
+                read[item.features] = feature_faults(cohort, item.features, decode=decode)
+            for field, message in read[item.features]:
+                yield Fault(file, each.line, f"features.{field}", message)
 
 
 def _image_fault(cohort: Cohort, spec: ImageSpec, decode: bool) -> str:
@@ -304,33 +303,6 @@ def not_an_image(path: Path, decode: bool) -> str:
         return "of no known format"
     except NOT_AN_IMAGE as error:
         return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return ""
-
-
-def load_features(cohort: Cohort, files: FeatureFiles) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
-    """Features (n, d) and the level-0 coordinates (n, 2) of each. Raises `InvalidArgumentError` where they are none."""
-    arrays = []
-    for name in (files.features, files.coordinates):
-        try:
-            array = np.load(cohort.root / name, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InvalidArgumentError(f"{name!r} is no array ({error}); save it with numpy.save.") from None
-        arrays.append(array)
-    features, coordinates = arrays
-    if features.ndim != 2 or coordinates.shape != (len(features), 2):
-        raise InvalidArgumentError(
-            f"features have shape {features.shape} and coordinates {coordinates.shape}; (n, d) and (n, 2) are needed."
-        )
-    if not all(array.dtype.kind in "iuf" and np.isfinite(array).all() for array in arrays):
-        raise InvalidArgumentError("features and coordinates are finite numbers; something else was found.")
-    return features, coordinates
-
-
-def _features_fault(cohort: Cohort, files: FeatureFiles) -> str:
-    try:
-        load_features(cohort, files)
-    except InvalidArgumentError as error:
-        return str(error)
     return ""
 
 

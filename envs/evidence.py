@@ -46,7 +46,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from wsigym.cohorts import Asked, Cohort, EvidenceItem, EvidenceReference, load_items
-from wsigym.cohorts.item_files import load_entities, load_features, load_vocabulary
+from wsigym.cohorts.feature_files import Numbers, load_features
+from wsigym.cohorts.item_files import load_entities, load_vocabulary
 from wsigym.cohorts.items import MAX_OPTIONS, letter
 from wsigym.cohorts.synthetic import default_cohort
 from wsigym.errors import EpisodeOverError, InvalidArgumentError, UnknownNameError
@@ -199,7 +200,7 @@ class EvidenceEnv(gym.Env[dict[str, Any], Any]):
         check_image(name, side_px, specs)
         return item_image(self.cohort, specs[name], side_px)
 
-    def features(self) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]] | None:
+    def features(self) -> tuple[Numbers, Numbers] | None:
         """The item's features (n, d) and the level-0 coordinates (n, 2) of each; None where it has none."""
         if not hasattr(self, "_item"):
             raise EpisodeOverError("features() was called before reset(); call reset() first.")

@@ -15,8 +15,8 @@ from PIL import Image
 from pydantic import ValidationError
 
 from wsigym.cohorts import Cohort
-from wsigym.cohorts.item_files import Asked, image_faults, load_features, load_items, write_items
-from wsigym.cohorts.items import EvidenceItem, FeatureFiles, in_base_order
+from wsigym.cohorts.item_files import Asked, image_faults, load_items, write_items
+from wsigym.cohorts.items import EvidenceItem, in_base_order
 from wsigym.cohorts.references import EvidenceReference
 from wsigym.errors import CohortError, InvalidArgumentError, UnknownNameError
 
@@ -114,12 +114,6 @@ FAULTY: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         {},
         f"{ITEMS}:1: images.0.box",
         "beyond the scan",
-    ),
-    "missing features": (
-        {"features": {"features": "f.npy", "coordinates": "c.npy"}},
-        {},
-        f"{ITEMS}:1: features",
-        "'f.npy' is no array",
     ),
     "other task": ({"task": "another"}, {}, f"{ITEMS}:1: task", "lies in the file of"),
     "not among the options": ({}, {"answer": 4}, f"{REFERENCES}:1: answer", "not among the 4 options"),
@@ -284,20 +278,6 @@ def test_an_image_cut_short_is_found_by_decoding(tmp_path: Path) -> None:
     assert list(image_faults(cohort, asked)) == []
     (fault,) = Cohort.faults_of(tmp_path)
     assert fault.field == "images.2.file"
-
-
-def test_features_are_read_with_their_coordinates(tmp_path: Path) -> None:
-    np.save(tmp_path / "f.npy", np.ones((3, 4), np.float32))
-    np.save(tmp_path / "c.npy", np.ones((3, 2), np.int64))
-    np.save(tmp_path / "bad.npy", np.full((3, 2), np.nan))
-    cohort = Cohort.load(build_cohort(tmp_path, pixels=False))
-    features, coordinates = load_features(cohort, FeatureFiles(features="f.npy", coordinates="c.npy"))
-    assert features.shape == (3, 4)
-    assert coordinates.shape == (3, 2)
-    with pytest.raises(InvalidArgumentError, match="finite"):
-        load_features(cohort, FeatureFiles(features="f.npy", coordinates="bad.npy"))
-    with pytest.raises(InvalidArgumentError, match="shape"):
-        load_features(cohort, FeatureFiles(features="c.npy", coordinates="f.npy"))
 
 
 def test_the_base_order_is_a_permutation_that_depends_on_seed_and_item_alone() -> None:
