@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
+from wsigym.baselines.registry import EVIDENCE, POLICIES
 from wsigym.envs.item_transforms import Evidence
 from wsigym.errors import InvalidArgumentError
 from wsigym.scoring.intervals import SEED, Estimate, mean_estimate, paired_difference
@@ -33,9 +34,9 @@ from .rows import (
 )
 from .tables import Block, Cell, Column, Table, TableOptions
 
-__all__ = ["evidence_tables", "ordered_rows", "paired", "paired_accuracy", "parts_of"]
+__all__ = ["evidence_tables", "is_model", "ordered_rows", "paired", "paired_accuracy", "parts_of"]
 
-EVIDENCE = Column("budget", "evidence")
+SHOWN = Column("budget", "evidence")
 
 
 def evidence_tables(task: EvidenceTask, records: Sequence[EpisodeRecord], options: TableOptions) -> list[Table]:
@@ -94,7 +95,7 @@ def main_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Table:
         notes.append(
             f"Infrastructure errors ({lost:,}) have no score and are in no figure; resuming the run repeats them."
         )
-    return table_of("evidence", task.name, row_columns(records, EVIDENCE), blocks, rows, notes, records)
+    return table_of("evidence", task.name, row_columns(records, SHOWN), blocks, rows, notes, records)
 
 
 def by_table(task: EvidenceTask, records: Sequence[EpisodeRecord], field: str) -> Table:
@@ -107,7 +108,7 @@ def by_table(task: EvidenceTask, records: Sequence[EpisodeRecord], field: str) -
         for name in sorted(groups):
             rows.append(row_cells(row) | {field: name} | _cells(measures, groups[name]) | _counts(groups[name]))
     columns = (*map(_column, measures), Column("items", "items"), _units_column(records))
-    keys = (*row_columns(records, EVIDENCE), Column(field, field))
+    keys = (*row_columns(records, SHOWN), Column(field, field))
     return table_of(
         "by", f"{task.name} by {field}", keys, [Block("", columns)], rows, [_percent_note(measures)], records
     )
@@ -147,9 +148,7 @@ def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord], of: str
     ]
     title = f"{task.name}: evidence shown{of and f', {of}'}"
     blocks = [Block("", (*columns, Column("items", "items")))]
-    return table_of(
-        f"evidence_shown{of and '_part'}", title, row_columns(records, EVIDENCE), blocks, rows, notes, records
-    )
+    return table_of(f"evidence_shown{of and '_part'}", title, row_columns(records, SHOWN), blocks, rows, notes, records)
 
 
 def _difference(compared: ByItem, task: EvidenceTask) -> str:
@@ -254,16 +253,19 @@ def _percent_note(measures: Sequence[Measure]) -> str:
     return f"In per cent: {', '.join(named)}. Items weigh alike."
 
 
+def is_model(policy: str) -> bool:
+    """Whether rows of a policy count in means over models: not the baselines, nor a model that was shown less."""
+    return BLIND_MARK not in policy and policy not in POLICIES[EVIDENCE]
+
+
 def _averages(measures: Sequence[Measure], rows: Sequence[Mapping[str, Cell]]) -> list[str]:
-    """The mean over models of each measure that is averaged, where several have a value; models are asked at an
-    endpoint, and a control of one is none."""
+    """The mean over models of each measure that is averaged, where several have a value."""
     notes = []
     for measure in measures:
         of_budget: dict[str, list[float]] = {}
         for row in rows:
             value = row[measure.key]
-            is_model = row["endpoint"] is not None and BLIND_MARK not in str(row["policy"])
-            if measure.averaged and is_model and isinstance(value, float):
+            if measure.averaged and is_model(str(row["policy"])) and isinstance(value, float):
                 of_budget.setdefault(str(row["budget"]), []).append(value)
         for budget, values in of_budget.items():
             if len(values) > 1:

@@ -1,8 +1,8 @@
 """PathView-Bench's matched-slide analysis: does a model that answers an external question on a slide see that slide?
 
 Kept are the pairs of model and slide where the model's answer to the external question is correct; on these slides it
-is scored on the task, and the mean over models weighs each alike (section 5.3 of the protocol). Beside it stands the
-same over all of a model's slides that have an external answer.
+is scored on the task, and the mean over models weighs each alike (section 5.3 of the protocol); controls are shown and
+are in no mean. Beside it stands the same over all of a model's slides that have an external answer.
 
 External answers are JSONL: {"policy": ..., "endpoint": ... (where the record has one), "slide": ..., "correct": bool},
 one line a question; a slide with several questions is kept where at least one of them is answered correctly.
@@ -11,13 +11,14 @@ one line a question; a slide with several questions is kept where at least one o
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
 from wsigym.errors import CohortError, Fault, InvalidArgumentError
 from wsigym.scoring.intervals import Estimate
 
+from ..evidence_table import is_model
 from ..published_facts import published_facts
 from ..records import EpisodeRecord
 from ..rows import group_by, interval_note, join_runs, scored
@@ -27,7 +28,9 @@ from .tasks import COLUMNS, MEASURES
 
 __all__ = ["External", "matched_table", "read_external"]
 
-External = dict[tuple[str, str | None, str], bool]
+_Key = tuple[str, str | None, str]
+
+External = dict[_Key, bool]
 """Whether the model (policy, endpoint) answered a question on the slide correctly."""
 
 FACTS = {
@@ -35,6 +38,9 @@ FACTS = {
     "pathview/area-estimation": "matched.area_estimation",
     "pathview/slide-density-localization": "matched.density_localization",
 }
+
+TOLD = 5
+"""Names of a kind that messages list."""
 
 
 def read_external(path: Path) -> External:
@@ -73,16 +79,27 @@ def read_external(path: Path) -> External:
 
 
 def matched_table(runs: Sequence[Run], external: External, *, common: bool = False) -> Table:
-    """The task's metric on the slides that each model answers correctly elsewhere, and the mean over models.
+    """The task's metric on the slides that each policy answers correctly elsewhere, and the mean over models.
 
-    Raises `InvalidArgumentError` where the task is of no slides, or no external answer is of a model and slide of the
-    runs; else as `join_runs` does.
+    Raises `InvalidArgumentError` where the task is of no slides, its items tell no slide, or no external answer is of a
+    policy and slide of the runs; else as `join_runs` does.
     """
     records = scored(join_runs(runs, common=common))
     task = f"{runs[0].config.suite}/{runs[0].config.task}"
     if not (COLUMNS.get(task) or "").startswith("S_"):
         raise InvalidArgumentError(f"{task} is no task of pathview on slides with a metric; matched slides need one.")
     measure = MEASURES[task]
+    played = {_key(record) for record in records if record.groups.get("slide") is not None}
+    if not played:
+        raise InvalidArgumentError(
+            f"the items of {task} tell no slide, so that none can be matched: give the table of images (`images` in "
+            "pathview/sources.toml) the column `slide`, build the items again and run again."
+        )
+    if not external.keys() & played:
+        raise InvalidArgumentError(
+            "no external answer is of a policy, endpoint and slide of the runs: the file has "
+            f"{_names(external)}; the runs have {_names(played)}."
+        )
     rows: list[dict[str, Cell]] = []
     values: list[float] = []
     for (policy, endpoint), episodes in group_by(records, lambda record: (record.policy, record.endpoint)).items():
@@ -92,14 +109,12 @@ def matched_table(runs: Sequence[Run], external: External, *, common: bool = Fal
         row["kept"] = len({_key(each) for each in kept})
         row["all"] = measure.of(asked) if asked else None
         row["matched"] = measure.of(kept) if kept else None
-        if isinstance(row["matched"], Estimate) and row["matched"].value is not None:
+        if is_model(policy) and isinstance(row["matched"], Estimate) and row["matched"].value is not None:
             values.append(row["matched"].value)
         rows.append(row)
-    if not any(row["slides"] for row in rows):
-        raise InvalidArgumentError(
-            "no external answer is of a policy, endpoint and slide of the runs; check the names."
-        )
-    rows.append({"policy": "mean over models", "matched": fmean(values) if values else None})
+    if values:
+        count = f"{len(values)} models" if len(values) > 1 else "1 model"
+        rows.append({"policy": f"mean over {count}", "matched": fmean(values)})
     if task in FACTS:
         fact = published_facts("pathview_prose_facts")[FACTS[task]]
         rows.append({"policy": "mean of the paper's 16", "matched": float(fact.value)})
@@ -112,15 +127,35 @@ def matched_table(runs: Sequence[Run], external: External, *, common: bool = Fal
         Column("matched", f"{label},\nthe correct", measure.digits, measure.scale),
     )
     cells = [cell for row in rows for cell in row.values() if isinstance(cell, Estimate)]
+    notes = [interval_note(records, cells), "A high external score beside a low one here answers without seeing."]
+    if any(not is_model(str(policy)) for policy, _, _ in played):
+        notes.append("Baselines and blind controls are in no mean over models.")
+    strange = external.keys() - played
+    if strange:
+        notes.append(f"{len(strange):,} external answers are of no episode of the runs: {_names(strange)}.")
     return Table(
         "matched",
         f"{task}: matched slides",
         (Column("policy", "policy"), *named),
         (Block("", columns),),
         tuple(rows),
-        (interval_note(records, cells), "A high external score beside a low one here answers without seeing."),
+        tuple(notes),
     )
 
 
-def _key(record: EpisodeRecord) -> tuple[str, str | None, str]:
+def _key(record: EpisodeRecord) -> _Key:
     return record.policy, record.endpoint, str(record.groups.get("slide"))
+
+
+def _names(keys: Iterable[_Key]) -> str:
+    """The names of external answers or episodes, by what they are of; of many the first."""
+    policies, endpoints, slides = (list(dict.fromkeys(names)) for names in zip(*sorted(keys, key=str), strict=True))
+    known = [endpoint for endpoint in endpoints if endpoint is not None]
+    told = [f"endpoint {_listed(known)}"] if known else []
+    told += ["no endpoint"] if len(known) < len(endpoints) else []
+    return f"policy {_listed(policies)}; {' or '.join(told)}; slide {_listed(slides)}"
+
+
+def _listed(names: Sequence[object]) -> str:
+    more = f" and {len(names) - TOLD:,} more" if len(names) > TOLD else ""
+    return ", ".join(map(str, names[:TOLD])) + more

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from pathview_builder import boxes, build_sources, source
-from record_builder import record
+from record_builder import made_run, record
 
 from wsigym.benchmarks.evidence_table import evidence_tables
-from wsigym.benchmarks.pathview.matched import matched_table, read_external
+from wsigym.benchmarks.pathview.matched import External, matched_table, read_external
 from wsigym.benchmarks.pathview.measures import F1, F1_CHANCE, F1_TRUTH, MAE, MAE_PARSED, OVER, SAFE
 from wsigym.benchmarks.pathview.refusals import refusals_table
 from wsigym.benchmarks.pathview.tasks import COLUMNS, TASKS, TRAPS
@@ -202,7 +202,7 @@ def test_insufficiency_is_said_by_option_or_phrase(play: Callable[..., Path], re
         load_run(play(task, "model", make_policy=lambda name: Says(reply)))
         for task in ("region-trap", "region-classification", "object-counting")
     ]
-    trap, *ordinary = runs
+    trap = runs[0]
     assert [record.score == 1 for record in trap.records] == [bool(safe)] * len(trap.records)
     row = refusals_table(runs).rows[0]
     assert row["safe"] == safe
@@ -237,18 +237,55 @@ def test_matched_slides(play: Callable[..., Path], tmp_path: Path) -> None:
     path = tmp_path / "external.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     table = matched_table([load_run(out)], read_external(path))
-    oracle, other, mean, paper = table.rows
+    oracle, other, paper = table.rows  # controls are in no mean over models
     assert (oracle["slides"], oracle["kept"], other["kept"]) == (10, 6, 5)
     assert isinstance(oracle["matched"], Estimate)
     assert isinstance(other["matched"], Estimate)
     assert oracle["matched"].value == 1
-    assert mean["matched"] == pytest.approx((1 + (other["matched"].value or 0)) / 2)
     assert paper["matched"] == 0.274
-    path.write_text('{"policy": "nobody", "slide": "w1", "correct": true}\n')
-    with pytest.raises(InvalidArgumentError, match="no external answer is of a policy"):
-        matched_table([load_run(out)], read_external(path))
     with pytest.raises(InvalidArgumentError, match="object-counting is no task of pathview on slides"):
         matched_table([load_run(play("object-counting", "oracle"))], read_external(path))
+
+
+def lesions(policy: str, score: float, **fields: Any) -> list[EpisodeRecord]:
+    given = [of("lesion-grounding", number, score=score, policy=policy, named=1) for number in range(6)]
+    return [record.model_copy(update=fields) for record in given]
+
+
+def external(*policies: tuple[str, str | None]) -> External:
+    return {(policy, endpoint, f"s{number}"): number < 5 for policy, endpoint in policies for number in range(6)}
+
+
+def test_the_mean_of_matched_slides_is_over_models_and_not_over_controls() -> None:
+    players = [("agent:answerer", "a", 0.2), ("agent:answerer", "b", 0.6), ("agent:answerer+blind-images", "a", 0.0),
+               ("random", None, 0.1), ("frequent", None, 0.1), ("oracle", None, 1.0), ("mine", None, 0.7)]  # fmt: skip
+    records = [each for policy, endpoint, score in players for each in lesions(policy, score, endpoint=endpoint)]
+    run = made_run(records, suite="pathview", task="lesion-grounding")
+    table = matched_table([run], external(*((policy, endpoint) for policy, endpoint, _ in players)))
+    assert len(table.rows) == len(players) + 2
+    mean = table.rows[-2]
+    assert (mean["policy"], mean["matched"]) == ("mean over 3 models", pytest.approx((0.2 + 0.6 + 0.7) / 3))
+    assert any("controls are in no mean over models" in note for note in table.notes)
+    assert "of no episode" not in " ".join(table.notes)
+
+
+def test_external_answers_of_other_names_are_told_beside_those_of_the_runs() -> None:
+    run = made_run(lesions("mine", 0.5), suite="pathview", task="lesion-grounding")
+    with pytest.raises(InvalidArgumentError) as caught:
+        matched_table([run], external(("mien", "m")))
+    said = str(caught.value)
+    assert "the file has policy mien; endpoint m; slide s0, s1, s2, s3, s4 and 1 more" in said
+    assert "the runs have policy mine; no endpoint; slide s0, s1, s2, s3, s4 and 1 more" in said
+    found = matched_table([run], external(("mine", None), ("mien", None)))
+    assert any(
+        "6 external answers are of no episode of the runs: policy mien; no endpoint" in note for note in found.notes
+    )
+
+
+def test_items_that_tell_no_slide_cannot_be_matched() -> None:
+    run = made_run(lesions("mine", 0.5, groups={"patient": "p"}), suite="pathview", task="lesion-grounding")
+    with pytest.raises(InvalidArgumentError, match=r"tell no slide.*column `slide`"):
+        matched_table([run], {("mine", None, "None"): True})
 
 
 @pytest.mark.parametrize(
