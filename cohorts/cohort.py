@@ -121,7 +121,12 @@ class Cohort:
     @classmethod
     def _read(cls, folder: str | Path, allow_outside: bool) -> tuple[Cohort | None, list[Fault]]:
         """The cohort as far as its files can be read, None where `cohort.json` has no slides, and the text's faults."""
-        root = Path(folder)
+        try:
+            root = Path(folder)
+        except TypeError:
+            raise InvalidArgumentError(
+                f"cohort is {folder!r}; allowed is the path of a cohort's folder, as text or a Path."
+            ) from None
         if root.name == MANIFEST:
             root = root.parent
         if not (root / MANIFEST).exists():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import reprlib
 from typing import Any, Protocol
 
 import gymnasium as gym
@@ -20,14 +20,16 @@ class TextEncoder(Protocol):
     """What turns texts into vectors, such as a `SentenceTransformer`."""
 
     def encode(self, sentences: list[str], /) -> Any:
-        """Numbers of shape (len(sentences), n), n the same at each call; the same for the same text."""
+        """Numbers of shape (len(sentences), n), n the same at each call; the same for the same text. Tensors of PyTorch
+        may be on any device and require a gradient."""
 
 
 class EmbedTarget(gym.Wrapper[dict[str, Any], Any, dict[str, Any], Any], RecordConstructorArgs):
     """Adds `target`, float32 (n,), to a Dict observation: what `encoder` makes of `info["target"]`.
 
     Each text is encoded once. The encoder is copied and pickled with the environment. Raises `InvalidArgumentError`
-    where the observation is no Dict, the encoder gives no vectors, or an info has no target.
+    where the observation is no Dict, the encoder has no `encode` or gives no vectors of one length, or an info has no
+    target.
     """
 
     def __init__(self, env: gym.Env[Any, Any], encoder: TextEncoder) -> None:
@@ -36,6 +38,12 @@ class EmbedTarget(gym.Wrapper[dict[str, Any], Any, dict[str, Any], Any], RecordC
         below = env.observation_space
         if not isinstance(below, spaces.Dict):
             raise InvalidArgumentError(f"EmbedTarget was put on {env}; it needs an environment of Dict observations.")
+        # Text has a method of that name, and a class is none of its own encoders.
+        if isinstance(encoder, str | type) or not callable(getattr(encoder, "encode", None)):
+            raise InvalidArgumentError(
+                f"encoder is {encoder!r}; needed is an object with a method encode(list of texts), such as a "
+                "SentenceTransformer."
+            )
         self._encoder = encoder
         self._vectors: dict[str, npt.NDArray[np.float32]] = {}
         shape = self._encoded("target").shape
@@ -57,15 +65,34 @@ class EmbedTarget(gym.Wrapper[dict[str, Any], Any, dict[str, Any], Any], RecordC
 
     def _encoded(self, text: str) -> npt.NDArray[np.float32]:
         if text not in self._vectors:
-            self._vectors[text] = _vector(self._encoder.encode([text]))
+            vector = _vector(self._encoder.encode([text]))
+            before = next(iter(self._vectors.values()), vector)
+            if len(vector) != len(before):
+                raise InvalidArgumentError(
+                    f"the encoder gave {len(vector)} numbers for {text!r}, and {len(before)} for the text before; it must "
+                    "give as many for every text."
+                )
+            self._vectors[text] = vector
         return self._vectors[text]
 
 
-def _vector(encoded: Sequence[Any]) -> npt.NDArray[np.float32]:
-    array = np.asarray(encoded, np.float32)
-    if array.ndim != 2 or len(array) != 1 or not np.isfinite(array).all():
-        raise InvalidArgumentError(
-            f"the encoder gave an array of shape {array.shape} for one text; finite numbers of shape (1, n) are needed."
-        )
-    vector: npt.NDArray[np.float32] = array[0]
-    return vector
+def _vector(encoded: Any) -> npt.NDArray[np.float32]:
+    try:
+        # PyTorch gives numpy no tensor that requires a gradient, is on a GPU, or is of bfloat16.
+        array = np.asarray(encoded.detach().tolist() if hasattr(encoded, "detach") else encoded)
+    except (TypeError, ValueError, RuntimeError):
+        array = np.empty(0, object)
+    with np.errstate(over="ignore"):
+        numbers = array.astype(np.float32) if array.dtype.kind in "biuf" else None
+    if numbers is None:
+        found = reprlib.repr(encoded)
+    elif numbers.ndim != 2 or len(numbers) != 1 or not numbers.size:
+        found = f"an array of shape {numbers.shape}"
+    elif not np.isfinite(numbers).all():
+        found = "numbers that are not finite in float32"
+    else:
+        vector: npt.NDArray[np.float32] = numbers[0]
+        return vector
+    raise InvalidArgumentError(
+        f"the encoder gave {found} for one text; finite numbers of shape (1, n), n at least 1, are needed."
+    )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import EpisodeOverError, InvalidArgumentError
 from wsigym.slides import Box, box_from_unit, box_to_unit
 
 from .localization import extract_roi, finish_and_report
@@ -49,7 +49,9 @@ class FlatBox(gym.ActionWrapper[Any, npt.NDArray[np.float32], dict[str, Any]], R
         return observation, info
 
     def action(self, action: npt.NDArray[np.float32]) -> dict[str, Any]:
-        """The structured action."""
+        """The structured action. Raises `EpisodeOverError` before the first `reset`."""
+        if not hasattr(self, "_search_box"):
+            raise EpisodeOverError("FlatBox has no search box before reset(); call reset() first.")
         try:
             finish, x, y, width, height = (float(number) for number in action)
         except (TypeError, ValueError):

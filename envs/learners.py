@@ -26,7 +26,11 @@ SMALLEST_PX = 36
 
 def check_for_sb3(env: gym.Env[Any, Any]) -> None:
     """Raises `InvalidArgumentError` with every part of the environment's spaces that stable-baselines3 cannot take, or
-    takes for something else, and what to put in its place."""
+    takes for something else, and what to put in its place; or where `env` is no environment."""
+    if not isinstance(env, gym.Env):
+        raise InvalidArgumentError(
+            f"check_for_sb3 was given {env!r}; needed is one environment, as gymnasium.make gives it."
+        )
     found = [*_actions(env.action_space), *_observations(env.observation_space)]
     if found:
         raise InvalidArgumentError(f"stable-baselines3 cannot learn in {env}: {'; '.join(found)}.")
@@ -40,6 +44,8 @@ def _actions(space: spaces.Space[Any]) -> Iterator[str]:
         )
     elif isinstance(space, spaces.Box) and not space.is_bounded():
         yield "its actions have no bounds, and each number needs two that are finite"
+    elif isinstance(space, spaces.Box) and 0 in space.shape:
+        yield f"its actions have the shape {space.shape}, in which there is nothing"
     else:
         yield from _counted("its actions", space)
 
@@ -49,6 +55,8 @@ def _observations(space: spaces.Space[Any]) -> Iterator[str]:
     for name, part in parts.items():
         if not isinstance(part, TAKEN):
             yield f"{name} is a {type(part).__name__}, and parts can be numbers and images alone; leave it out"
+        elif isinstance(part, spaces.Box) and 0 in part.shape:
+            yield f"{name} has the shape {part.shape}, in which there is nothing; leave it out"
         elif isinstance(part, spaces.Box) and (part.dtype == np.uint8 or len(part.shape) >= 3):
             yield from _image(name, part)
         else:

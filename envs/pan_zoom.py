@@ -29,7 +29,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import EpisodeOverError, InvalidArgumentError
 from wsigym.slides import Box, fitted_size
 
 from .localization import LocalizationEnv, extract_roi, finish_and_report
@@ -109,28 +109,38 @@ class PanZoom(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def step(self, action: int) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         action = _checked(action)
-        reason = reason_against(action, self._cursor, self._smallest_side, self._rois_left)
-        below = extract_roi(NOWHERE) if reason else structured_action(action, self._cursor)
+        cursor = self.cursor
+        reason = reason_against(action, cursor, self._smallest_side, self._rois_left)
+        below = extract_roi(NOWHERE) if reason else structured_action(action, cursor)
         observation, reward, terminated, truncated, info = self.env.step(below)
         if reason and self._rois_left:  # without budget, the environment's own answer says it all
             info = info | {"error": f"{ACTIONS[action]} is not possible: {reason}."}
         elif action != FINISH and not reason:
-            self._cursor = self._cursor.moved(action)
+            self._cursor = cursor.moved(action)
         return observation, reward, terminated, truncated, self._seen(info)
 
     @property
     def cursor(self) -> Cursor:
-        """Where the agent stands since its last move: its own state, no secret of the environment's."""
+        """Where the agent stands since its last move: its own state, no secret of the environment's.
+
+        As all that tells of the episode, it raises `EpisodeOverError` before the first `reset`.
+        """
+        self._check_begun()
         return self._cursor
 
     @property
     def smallest_side(self) -> float:
         """A cursor of this side or less, in 0..1 of the search box, cannot be zoomed into. Of the episode's query."""
+        self._check_begun()
         return self._smallest_side
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """bool (7,): which actions are possible now. What sb3-contrib's MaskablePPO asks for."""
-        return action_mask(self._cursor, self._smallest_side, self._rois_left)
+        return action_mask(self.cursor, self._smallest_side, self._rois_left)
+
+    def _check_begun(self) -> None:
+        if not hasattr(self, "_cursor"):
+            raise EpisodeOverError("PanZoom has no cursor before reset(); call reset() first.")
 
     def _seen(self, info: dict[str, Any]) -> dict[str, Any]:
         """The info with the mask, now that the budget is known."""

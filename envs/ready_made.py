@@ -3,8 +3,8 @@
     wsigym/LocalizationPanZoom-v0       LocalizationEnv, ConcentricViews, PanZoom: seven actions, three views
     wsigym/LocalizationContinuous-v0    LocalizationEnv, FlatBox: five numbers, overview and view
 
-The arguments are those of `LocalizationEnv`; images are 96 px a side unless said otherwise. Other combinations are made
-by hand in the same two lines.
+The arguments are those of `LocalizationEnv`, of which the first sets `observe` and `context` itself; images are 96 px a
+side unless said otherwise. Other combinations are made by hand in the same two lines.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from gymnasium.wrappers import TimeLimit
 
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.synthetic import default_cohort
+from wsigym.errors import InvalidArgumentError
 
 from .concentric_views import ConcentricViews
 from .flat_box import FlatBox
 from .localization import LocalizationEnv
 from .pan_zoom import PanZoom
-from .threaded_vector import ThreadedVectorEnv
+from .threaded_vector import ThreadedVectorEnv, at_least_one
 
 __all__ = [
     "localization_continuous",
@@ -40,7 +41,13 @@ Env = gym.Env[Any, Any]
 
 def localization_pan_zoom(*, view_px: int = 96, overview_px: int = 96, **localization: Any) -> Env:
     """`wsigym/LocalizationPanZoom-v0`. Observation: overview, three concentric views of `view_px` a side, view_box,
-    target_magnification, overview_extent, budget_left and rois_left."""
+    target_magnification, overview_extent, budget_left and rois_left. Raises `InvalidArgumentError` for `observe` and
+    `context`: what its views need is all that it reads."""
+    if own := [name for name in ("observe", "context") if name in localization]:
+        raise InvalidArgumentError(
+            f"{' and '.join(own)}: wsigym/LocalizationPanZoom-v0 sets this itself, for its three views. Put PanZoom and other "
+            "wrappers on a LocalizationEnv by hand to observe something else (docs/rl.md)."
+        )
     observe = ("overview", "view_box", "target_magnification", "overview_extent", "budget_left", "rois_left")
     env = LocalizationEnv(view_px=view_px, overview_px=overview_px, observe=observe, **localization)
     return PanZoom(ConcentricViews(env, view_px))
@@ -62,6 +69,9 @@ def _vector(
     **localization: Any,
 ) -> ThreadedVectorEnv:
     """`num_envs` environments over one loaded cohort, its open slides and the process's tile cache."""
+    num_envs = at_least_one("num_envs", num_envs)
+    if max_episode_steps is not None:
+        max_episode_steps = at_least_one("max_episode_steps", max_episode_steps, ", or None")
     if not isinstance(cohort, Cohort):
         cohort = Cohort.load(default_cohort() if cohort is None else cohort)
 

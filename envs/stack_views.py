@@ -16,6 +16,9 @@ __all__ = ["StackViews"]
 
 Looks = dict[str, np.ndarray[Any, Any]]
 
+MAX_LOOKS = 64
+"""Three times the largest preset of a budget and more. Every observation has the memory of that many views."""
+
 
 class StackViews(gym.Wrapper[dict[str, Any], Any, dict[str, Any], Any], RecordConstructorArgs):
     """The last `number` looks of a Localization environment, the latest last.
@@ -24,14 +27,14 @@ class StackViews(gym.Wrapper[dict[str, Any], Any, dict[str, Any], Any], RecordCo
     float32 (4 * number,). Fewer looks than that are preceded by what is seen before the first: background, and
     boxes of zeros. A request that was not answered with an ROI adds nothing.
 
-    Raises `InvalidArgumentError` for less than 1, or where the observation has no view.
+    `number` is 1 to 64. Raises `InvalidArgumentError` for another, or where the observation has no view.
     """
 
     def __init__(self, env: gym.Env[Any, Any], number: int = 4) -> None:
         RecordConstructorArgs.__init__(self, number=number)
         gym.Wrapper.__init__(self, env)
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise InvalidArgumentError(f"number is {number!r}; allowed are whole numbers of looks, 1 or more.")
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MAX_LOOKS:
+            raise InvalidArgumentError(f"number is {number!r}; allowed are whole numbers of looks, 1 to {MAX_LOOKS}.")
         below = env.observation_space
         parts = below.spaces if isinstance(below, spaces.Dict) else {}
         stacked = {name: space for name, space in parts.items() if _is_stacked(name, space)}

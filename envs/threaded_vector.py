@@ -17,9 +17,9 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import EpisodeOverError, InvalidArgumentError, UnknownNameError
 
-__all__ = ["ThreadedVectorEnv"]
+__all__ = ["ThreadedVectorEnv", "at_least_one"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -46,6 +46,9 @@ class ThreadedVectorEnv(SyncVectorEnv):
         env_fns: what makes each environment.
         autoreset_mode: as for `SyncVectorEnv`.
         threads: 1 or more; None takes as many as there are processor cores, at most one an environment.
+
+    Raises `InvalidArgumentError` for other values and for actions that are not one an environment, `UnknownNameError`
+    for another mode, and `EpisodeOverError` for calls after `close()`.
     """
 
     def __init__(
@@ -57,16 +60,30 @@ class ThreadedVectorEnv(SyncVectorEnv):
     ) -> None:
         if not env_fns:
             raise InvalidArgumentError("0 environments were asked for; 1 or more are needed.")
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise InvalidArgumentError(f"threads is {threads!r}; allowed are whole numbers, 1 or more, or None.")
+        threads = None if threads is None else at_least_one("threads", threads, ", or None")
+        try:
+            autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            modes = [mode.value for mode in AutoresetMode]
+            raise UnknownNameError("autoreset_mode", str(autoreset_mode), modes) from None
         super().__init__(env_fns, autoreset_mode=autoreset_mode)
         count = min(self.num_envs, threads or _cores())
         # Each thread takes every n-th environment: one hand-over a thread and step, not one an environment.
         self._shares = [range(first, self.num_envs, count) for first in range(count)]
         self._pool = ThreadPoolExecutor(count - 1, "wsigym-vector") if count > 1 else None
 
+    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None) -> Any:
+        self._check_open("reset")
+        return super().reset(seed=seed, options=options)
+
     def step(self, actions: Any) -> tuple[Any, npt.NDArray[np.float64], Bools, Bools, dict[str, Any]]:
-        each = list(iterate(self.action_space, actions))
+        self._check_open("step")
+        try:
+            each = list(iterate(self.action_space, actions))
+        except (TypeError, ValueError, LookupError):
+            raise InvalidArgumentError(
+                f"the actions are {actions!r}; allowed is what the vector's action_space holds: {self.action_space}."
+            ) from None
         if len(each) != self.num_envs:
             raise InvalidArgumentError(f"{len(each)} actions were given for {self.num_envs} environments.")
         turns = self._turns(each)
@@ -87,6 +104,10 @@ class ThreadedVectorEnv(SyncVectorEnv):
         super().close_extras(**kwargs)
         if self._pool is not None:
             self._pool.shutdown()
+
+    def _check_open(self, called: str) -> None:
+        if self.closed:
+            raise EpisodeOverError(f"{called}() was called on a vector that is closed; make another.")
 
     def _turns(self, actions: Sequence[Any]) -> list[_Turn]:
         """What each environment did, in their order."""
@@ -115,6 +136,13 @@ class ThreadedVectorEnv(SyncVectorEnv):
         if self.autoreset_mode is AutoresetMode.SAME_STEP and (terminated or truncated):
             return _Turn(*env.reset(), ending, {"final_obs": observation, "final_info": info})
         return _Turn(observation, info, ending)
+
+
+def at_least_one(name: str, value: object, otherwise: str = "") -> int:
+    """`value` if it is a whole number from 1 on. Raises `InvalidArgumentError`; `otherwise` says what else would do."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InvalidArgumentError(f"{name} is {value!r}; allowed are whole numbers, 1 or more{otherwise}.")
+    return int(value)
 
 
 def _cores() -> int:

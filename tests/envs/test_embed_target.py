@@ -55,14 +55,56 @@ def test_it_goes_under_other_wrappers_and_pickles(tiny_cohort: Path) -> None:
     assert (env.reset(seed=1)[0]["target"] == copied.reset(seed=1)[0]["target"]).all()
 
 
-@pytest.mark.parametrize("encoded", [[1.0, 2.0], [[np.nan]], [[1.0], [2.0]], 3])
-def test_encoders_that_give_no_vector(tiny_cohort: Path, encoded: Any) -> None:
-    class Bad:
-        def encode(self, sentences: list[str]) -> Any:
-            return encoded
+class Gives:
+    """Gives one thing after the other."""
 
-    with pytest.raises(InvalidArgumentError, match=r"finite numbers of shape \(1, n\) are needed"):
-        make(tiny_cohort, Bad())
+    def __init__(self, *encoded: Any) -> None:
+        self.encoded = list(encoded)
+
+    def encode(self, sentences: list[str]) -> Any:
+        return self.encoded.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("encoded", "told"),
+    [
+        ([1.0, 2.0], r"an array of shape \(2,\)"),
+        ([[1.0], [2.0]], r"an array of shape \(2, 1\)"),
+        (np.zeros((1, 0)), r"an array of shape \(1, 0\)"),
+        (3, r"an array of shape \(\)"),
+        ([[np.nan]], "numbers that are not finite"),
+        ([[1e300]], "numbers that are not finite in float32"),
+        ([["a", "b"]], r"\[\['a', 'b'\]\] for one text"),
+        ([[1j]], r"\[\[1j\]\] for"),
+        ([[1.0], [2.0, 3.0]], r"\[\[1.0\], \[2.0, 3.0\]\] for"),
+        (None, "None for one text"),
+        (np.array([[object()]]), r"array\(\[\[<obj"),
+    ],
+)
+def test_encoders_that_give_no_vector(tiny_cohort: Path, encoded: Any, told: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=rf"gave {told}.*finite numbers of shape \(1, n\), n at least 1"):
+        make(tiny_cohort, Gives(encoded))
+
+
+def test_vectors_are_of_one_length(tiny_cohort: Path) -> None:
+    env = make(tiny_cohort, Gives([[1, 2, 3]], [[1, 2, 3, 4]]))
+    with pytest.raises(InvalidArgumentError, match=r"gave 4 numbers for '.*', and 3 for the text before"):
+        env.reset(seed=0)
+
+
+@pytest.mark.parametrize("encoder", [None, "all-MiniLM-L6-v2", 5, Letters])
+def test_what_is_no_encoder(tiny_cohort: Path, encoder: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"encoder is .*; needed is an object with a method encode\("):
+        make(tiny_cohort, encoder)
+
+
+def test_tensors_of_torch(tiny_cohort: Path) -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install torch")
+    learned = torch.tensor([[0.5, 2.0]], requires_grad=True)
+    env = make(tiny_cohort, Gives(learned, learned.bfloat16()))
+    observation, _ = env.reset(seed=0)
+    assert observation["target"].tolist() == [0.5, 2.0]
+    assert observation in env.observation_space
 
 
 def test_environments_without_a_target_or_a_dict() -> None:

@@ -15,7 +15,7 @@ from wsigym.cohorts import Cohort
 from wsigym.envs import LocalizationEnv
 from wsigym.envs.flat_box import FlatBox
 from wsigym.envs.localization import EXTRACT_ROI, FINISH_AND_REPORT
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import EpisodeOverError, InvalidArgumentError
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +60,10 @@ def test_actions_that_are_none(env: FlatBox, action: Any) -> None:
     env.reset(seed=0)
     with pytest.raises(InvalidArgumentError, match="five numbers"):
         env.step(action)
+
+
+def test_nothing_goes_before_the_first_reset(tiny_cohort: Path) -> None:
+    env = FlatBox(LocalizationEnv(Cohort.load(tiny_cohort), view_px=36, overview_px=36))
+    for asked in (env.step, env.action):
+        with pytest.raises(EpisodeOverError, match=r"before reset\(\); call reset\(\) first"):
+            asked(np.zeros(5, np.float32))

@@ -55,6 +55,7 @@ def test_context_is_no_image(cohort: Cohort) -> None:
         (spaces.Box(0, 255, (20, 64, 3), np.uint8), "36 px a side or more"),
         (spaces.Box(0, 1, (64, 64, 3), np.float32), "target is no uint8 of 0 to 255"),
         (spaces.Box(0, 1, (64, 64, 3), np.uint8), "target is no uint8 of 0 to 255"),
+        (spaces.Box(0, 1, (0,), np.float32), r"target has the shape \(0,\), in which there is nothing"),
         (spaces.Discrete(3, start=1), "target: the numbers start at 1"),
     ],
 )
@@ -69,6 +70,7 @@ def test_other_parts(part: spaces.Space[Any], said: str) -> None:
         (spaces.Box(-np.inf, 1, (2,), np.float32), "no bounds"),
         (spaces.Discrete(3, start=1), "its actions: the numbers start at 1"),
         (spaces.Text(3), "its actions are a Text"),
+        (spaces.Box(0, 1, (0,), np.float32), r"its actions have the shape \(0,\)"),
     ],
 )
 def test_actions(action: spaces.Space[Any], said: str) -> None:
@@ -76,3 +78,16 @@ def test_actions(action: spaces.Space[Any], said: str) -> None:
     check_for_sb3(Spaces(seen))
     with pytest.raises(InvalidArgumentError, match=said):
         check_for_sb3(Spaces(seen, action))
+
+
+@pytest.mark.parametrize("env", [None, 5, "wsigym/LocalizationPanZoom-v0", PanZoom])
+def test_what_is_no_environment(env: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"was given .*; needed is one environment, as gymnasium\.make"):
+        check_for_sb3(env)
+
+
+def test_a_vector_is_no_environment(cohort: Cohort) -> None:
+    vector = gym.make_vec("wsigym/LocalizationPanZoom-v0", 1, cohort=cohort, view_px=36, overview_px=36)
+    with pytest.raises(InvalidArgumentError, match=r"ThreadedVectorEnv.*; needed is one environment"):
+        check_for_sb3(vector)  # type: ignore[arg-type]
+    vector.close()

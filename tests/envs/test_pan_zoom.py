@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from wsigym.envs import LocalizationEnv
 from wsigym.envs.flat_box import FlatBox
 from wsigym.envs.localization import extract_roi, finish_and_report
 from wsigym.envs.pan_zoom import ACTIONS, PanZoom
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import EpisodeOverError, InvalidArgumentError
 from wsigym.slides import Box
 
 LEFT, RIGHT, UP, DOWN, IN, OUT, FINISH = range(7)
@@ -148,6 +149,21 @@ def test_actions_that_are_none(cohort: Cohort, action: Any) -> None:
     start(env)
     with pytest.raises(InvalidArgumentError, match=r"allowed are 0 pan_left, .* 6 finish"):
         env.step(action)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda env: env.step(IN),
+        lambda env: env.step(FINISH),
+        lambda env: env.action_masks(),
+        lambda env: env.cursor,
+        lambda env: env.smallest_side,
+    ],
+)
+def test_nothing_goes_before_the_first_reset(cohort: Cohort, asked: Callable[[PanZoom], Any]) -> None:
+    with pytest.raises(EpisodeOverError, match=r"before reset\(\); call reset\(\) first"):
+        asked(make(cohort))
 
 
 def test_it_needs_the_structured_action(cohort: Cohort) -> None:

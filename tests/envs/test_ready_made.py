@@ -88,6 +88,27 @@ def test_images_under_36_px(env_id: str, kwargs: dict[str, Any]) -> None:
             gym.make(env_id, **{**kwargs, name: 35})
 
 
+@pytest.mark.parametrize("name", ["observe", "context"])
+def test_what_pan_and_zoom_sets_itself(name: str, kwargs: dict[str, Any]) -> None:
+    for make in (gym.make, gym.make_vec):
+        with pytest.raises(
+            InvalidArgumentError, match=f"{name}: wsigym/LocalizationPanZoom-v0 sets this itself.*by hand"
+        ):
+            make(IDS[0], **kwargs, **{name: ["view"]})
+
+
+def test_the_continuous_one_takes_them_all(kwargs: dict[str, Any]) -> None:
+    env = gym.make(IDS[1], **kwargs, observe=["context", "view_box"], context=[5])
+    assert set(env.reset(seed=0)[0]) == {"context", "view_box"}
+
+
+@pytest.mark.parametrize("env_id", [*IDS, "wsigym/Localization-v0", "wsigym/Exploration-v0", "wsigym/Evidence-v0"])
+def test_what_is_no_cohort(env_id: str) -> None:
+    for make in (gym.make, gym.make_vec):
+        with pytest.raises(InvalidArgumentError, match="cohort is 5; allowed is the path of a cohort's folder"):
+            make(env_id, cohort=5)
+
+
 @pytest.mark.parametrize("env_id", IDS)
 def test_stable_baselines3_takes_them(env_id: str, kwargs: dict[str, Any]) -> None:
     checker = pytest.importorskip(

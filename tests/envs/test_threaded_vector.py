@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from wsigym.envs.registration import ENVIRONMENTS
 from wsigym.envs.threaded_vector import ThreadedVectorEnv
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import EpisodeOverError, InvalidArgumentError, UnknownNameError
 
 Vector = VectorEnv[Any, Any, Any]
 VECTORS = [env_id for env_id, entry_points in ENVIRONMENTS.items() if entry_points.vector]
@@ -146,3 +146,47 @@ def test_bad_input(tiny_cohort: Path) -> None:
     assert isinstance(vector, SyncVectorEnv)
     with pytest.raises(TypeError, match="colour"):
         gym.make_vec(VECTORS[0], 2, cohort=str(tiny_cohort), colour=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        *(({"num_envs": value}, "num_envs is .*whole numbers, 1 or more") for value in (0, -1, 1.5, "a", None, True)),
+        *(
+            ({"autoreset_mode": value}, f"unknown autoreset_mode '{value}'.* Known: NextStep, SameStep, Disabled")
+            for value in ("x", None, 5)
+        ),
+        *(
+            ({"max_episode_steps": value}, "max_episode_steps is .*whole numbers, 1 or more, or None")
+            for value in (0, -1, 1.5, "a", True)
+        ),
+    ],
+)
+@pytest.mark.parametrize("env_id", VECTORS)
+def test_bad_arguments(env_id: str, tiny_cohort: Path, arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises((InvalidArgumentError, UnknownNameError), match=told):
+        gym.make_vec(env_id, **{"num_envs": 2, "cohort": str(tiny_cohort), **SMALL, **arguments})
+
+
+@pytest.mark.parametrize("env_id", VECTORS)
+def test_actions_that_are_none(env_id: str, tiny_cohort: Path) -> None:
+    vector = gym.make_vec(env_id, 2, cohort=str(tiny_cohort), **SMALL)
+    vector.reset(seed=0)
+    for actions in (None, 5, [], {}, {"tool": 3}, "ab", np.zeros(3), [None, None]):
+        with pytest.raises(InvalidArgumentError, match="action"):
+            vector.step(actions)
+    vector.step(vector.action_space.sample())
+    vector.close()
+
+
+@pytest.mark.parametrize("env_id", VECTORS)
+def test_nothing_goes_before_the_first_reset_or_after_the_end(env_id: str, tiny_cohort: Path) -> None:
+    vector = gym.make_vec(env_id, 2, cohort=str(tiny_cohort), threads=2, **SMALL)
+    with pytest.raises(EpisodeOverError, match=r"call reset\(\) first"):
+        vector.step(vector.action_space.sample())
+    vector.reset(seed=0)
+    vector.close()
+    with pytest.raises(EpisodeOverError, match=r"step\(\) was called on a vector that is closed; make another"):
+        vector.step(vector.action_space.sample())
+    with pytest.raises(EpisodeOverError, match=r"reset\(\) was called on a vector that is closed; make another"):
+        vector.reset()
