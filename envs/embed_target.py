@@ -69,8 +69,8 @@ class EmbedTarget(gym.Wrapper[dict[str, Any], Any, dict[str, Any], Any], RecordC
             before = next(iter(self._vectors.values()), vector)
             if len(vector) != len(before):
                 raise InvalidArgumentError(
-                    f"the encoder gave {len(vector)} numbers for {text!r}, and {len(before)} for the text before; it must "
-                    "give as many for every text."
+                    f"the encoder gave {len(vector)} numbers for {text!r}, and {len(before)} for the text before; "
+                    "it must give as many for every text."
                 )
             self._vectors[text] = vector
         return self._vectors[text]

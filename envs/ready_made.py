@@ -45,8 +45,8 @@ def localization_pan_zoom(*, view_px: int = 96, overview_px: int = 96, **localiz
     `context`: what its views need is all that it reads."""
     if own := [name for name in ("observe", "context") if name in localization]:
         raise InvalidArgumentError(
-            f"{' and '.join(own)}: wsigym/LocalizationPanZoom-v0 sets this itself, for its three views. Put PanZoom and other "
-            "wrappers on a LocalizationEnv by hand to observe something else (docs/rl.md)."
+            f"{' and '.join(own)}: wsigym/LocalizationPanZoom-v0 sets this itself, for its three views. Put PanZoom "
+            "and other wrappers on a LocalizationEnv by hand to observe something else (docs/rl.md)."
         )
     observe = ("overview", "view_box", "target_magnification", "overview_extent", "budget_left", "rois_left")
     env = LocalizationEnv(view_px=view_px, overview_px=overview_px, observe=observe, **localization)
