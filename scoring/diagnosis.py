@@ -3,7 +3,9 @@
 The deterministic grade of a diagnosis is 1 for the reference entity by any of its names, an accepted alternate, or a
 subtype of it; 0.5 for another entity of the same family and the same behaviour; else 0. With a judge's grade g in
 {0, 1, 2} the paper takes max(g / 2, deterministic); without one (here the rule, a judge is a plug) the score is a lower
-bound of the published, and columns say `HDS-onto`.
+bound of the published, and columns say `HDS-onto`. To keep it one, an answer names an entity only where nothing stands
+beside the name that could change the diagnosis (`diagnosis_names.py` lists what may): "melanoma in situ", "no melanoma"
+and "melanoma cannot be excluded" are not melanoma.
 
     HDS    100 * mean of the grades
     Top-1  100 * share of grades that are 1
@@ -11,7 +13,7 @@ bound of the published, and columns say `HDS-onto`.
 
 Every answer is in one of six classes, whose shares add up to 1: exact (grade 1), B wrong behaviour (which overrides the
 family), F within the family, L another family of the lineage, W wrong lineage, N no answer. So HDS = exact + F / 2. A
-diagnosis that the ontology does not know is in W, and counted as `unmapped` too.
+diagnosis that maps to no entity is in W, and counted as `unmapped` too.
 
 Chance: there is none of free text; the prior is the share of the commonest entity.
 """
@@ -27,7 +29,7 @@ import numpy.typing as npt
 
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
-from .answers import Vocabulary, fold
+from .diagnosis_names import DiagnosisNames, name_words
 
 __all__ = [
     "DIFFERENTIALS",
@@ -77,25 +79,23 @@ class DiagnosisTable:
     def __init__(self, entities: Iterable[Entity]) -> None:
         listed = list(entities)
         self._entities = {entity.name: entity for entity in listed}
-        names: dict[str, Entity] = {}
+        owners: dict[tuple[str, ...], Entity] = {}
         for entity in listed:
             if entity.parent is not None and entity.parent not in self._entities:
                 raise InvalidArgumentError(f"{entity.name!r} has the parent {entity.parent!r}, which is no entity.")
             for name in (entity.name, *entity.synonyms):
-                other = names.setdefault(fold(name), entity)
+                other = owners.setdefault(name_words(name), entity)
                 if other is not entity:
                     raise InvalidArgumentError(f"{name!r} is a name of {other.name!r} and {entity.name!r}; need one.")
-        self._vocabulary = Vocabulary((), {name: entity.name for name, entity in names.items()})
+        self._names = DiagnosisNames((each.name, (each.name, *each.synonyms), each.family) for each in listed)
 
     def entity(self, diagnosis: str) -> Entity | None:
-        """The one entity that a diagnosis names: by its whole text, else by the longest name within it.
+        """The one entity that a diagnosis names, and says nothing else that could change it; None else.
 
-        None where it names none, or several ("melanoma or naevus"); a denied one is not named.
+        So for none, for several ("melanoma or naevus"), and for one that is denied, doubted or narrowed in words that
+        the ontology does not know.
         """
-        name = self._vocabulary.standard(diagnosis)
-        if name is None:
-            named = set(self._vocabulary.find(diagnosis))
-            name = named.pop() if len(named) == 1 else None
+        name = self._names.named(diagnosis)
         return None if name is None else self._entities[name]
 
     def grade(

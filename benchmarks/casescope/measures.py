@@ -143,7 +143,7 @@ TOP3 = Measure("top3", "Top-3", partial(_mean_of_metric, "top3"))
 CLASSES = tuple(
     Measure(f"error_{name}", name, partial(_share_of_class, name)) for name in ERROR_CLASSES if name != "exact"
 )
-UNMAPPED = Measure("unmapped", "not in the\nontology", partial(_mean_of_metric, "unmapped"))
+UNMAPPED = Measure("unmapped", "unmapped", partial(_mean_of_metric, "unmapped"))
 VANILLA = Measure("accuracy", "vanilla", ACCURACY.of, split=True)
 RETENTION = Measure("retention", "circular /\nvanilla", _retention, averaged=True)
 COVERAGE = Measure("coverage", "parsed", _coverage)

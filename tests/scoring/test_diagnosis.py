@@ -26,7 +26,8 @@ TABLE = DiagnosisTable(ENTITIES)
     [
         ("Melanoma", 1, "exact", "Melanoma"),
         ("malignant melanoma", 1, "exact", "Melanoma"),
-        ("Malignant melanoma, nodular type", 1, "exact", "Melanoma"),
+        ("Malignant melanoma, NOS", 1, "exact", "Melanoma"),
+        ("Malignant melanoma, nodular type", 0, "W", None),
         ("Acral melanoma", 1, "exact", "Acral melanoma"),
         ("Uveal melanoma", 0.5, "F", "Uveal melanoma"),
         ("Clear cell sarcoma", 0, "L", "Clear cell sarcoma"),
