@@ -23,6 +23,7 @@ from typing import Any
 import gymnasium as gym
 
 from wsigym.cohorts import Cohort
+from wsigym.cohorts.feature_files import Numbers
 from wsigym.envs.blind import BLINDS
 from wsigym.envs.policy import NoAnswer, Policy
 from wsigym.envs.views import Image, View
@@ -248,18 +249,22 @@ class Seat:
         return info, None
 
 
-@dataclass(frozen=True)
 class _Images:
-    """The episode's images as the policy may see them: through a control where there is one."""
+    """The episode's images and features as the policy may see them: through a control where there is one."""
 
-    env: gym.Env[Any, Any]
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        self._env = env
 
     def image(self, name: str, side_px: int) -> View:
-        found: View = self.env.get_wrapper_attr("image")(name, side_px)
+        found: View = self._env.get_wrapper_attr("image")(name, side_px)
         return found
 
     def surroundings(self, share: float, px: int) -> Image:
-        found: Image = self.env.get_wrapper_attr("surroundings")(share, px)
+        found: Image = self._env.get_wrapper_attr("surroundings")(share, px)
+        return found
+
+    def features(self) -> tuple[Numbers, Numbers] | None:
+        found: tuple[Numbers, Numbers] | None = self._env.get_wrapper_attr("features")()
         return found
 
 

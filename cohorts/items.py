@@ -37,6 +37,11 @@ MAX_OPTIONS = 10
 GROUPS = ("patient", "case", "slide", "set", "source")
 """What items can be grouped by, the independent unit first: splits keep it whole, intervals resample it."""
 
+NO_IMAGE = "No image is shown: answer from the text."
+
+FEATURES_ALONE = "No image is shown: the evidence is features of a slide, for models that read features."
+"""True for a model that reads them and for one that does not."""
+
 AnswerKind = Literal["option", "boxes", "number", "terms", "json", "ranking", "text", "diagnosis"]
 
 _T = TypeVar("_T")
@@ -151,11 +156,14 @@ class Metadata(Line):
 
 
 class EvidenceWords(Line):
-    """The sentence that introduces the images: for `one`, for `many` ("{count}" is their number), for `none` left."""
+    """The sentence that introduces the images: for `one`, for `many` ("{count}" is their number), for `none` left.
+
+    Where none is left but features are, and `none` is not given, `FEATURES_ALONE` is said.
+    """
 
     one: Name
     many: Name
-    none: Name = "No image is shown: answer from the text."
+    none: Name = NO_IMAGE
 
     def sentence(self, images: Sequence[ImageSpec]) -> str:
         """The sentence for these images; a mosaic's says that its tiles are numbered."""
@@ -211,6 +219,8 @@ class EvidenceItem(Line):
     def text(self) -> str:
         """What the model reads before the options: the evidence, the specimen, the findings, the question."""
         lines = [] if self.evidence is None else [self.evidence.sentence(self.images)]
+        if self.features is not None and lines in ([], [NO_IMAGE]):
+            lines = [FEATURES_ALONE]
         if self.metadata.site is not None:
             lines.append(f"Specimen site: {self.metadata.site}.")
         elif self.metadata.organ is not None:

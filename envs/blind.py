@@ -1,4 +1,4 @@
-"""Controls: the same environment without its text, or without its images.
+"""Controls: the same environment without its text, or without its images (and features).
 
 A policy that scores as well blind as seeing did not use what was hidden. The wrappers leave spaces, budget, reward
 and scoring as they are.
@@ -38,7 +38,10 @@ class BlindText(gym.Wrapper[Any, Any, Any, Any]):
 
 
 class BlindImages(gym.ObservationWrapper[Any, Any, Any]):
-    """Every image of a Dict observation (uint8, channels last) is white throughout, and so is every `image()`."""
+    """Every image of a Dict observation (uint8, channels last) is white throughout, and so is every `image()`.
+
+    There are no features.
+    """
 
     def observation(self, observation: Mapping[str, Any]) -> dict[str, Any]:
         assert isinstance(self.observation_space, spaces.Dict)
@@ -55,6 +58,9 @@ class BlindImages(gym.ObservationWrapper[Any, Any, Any]):
     def surroundings(self, share: float, px: int) -> Image:
         """As the environment's, its every pixel white."""
         return np.full((px, px, 3), BACKGROUND, np.uint8)
+
+    def features(self) -> None:
+        """None, whatever the environment has."""
 
 
 def _without_text(info: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ Observation (Dict)
     option_mask   int8 (10,)               1 where there is an option; with answer="option" only
     answered      float32 (1,)             0, then 1
 Images keep their aspect, are never enlarged, and are padded with white on the right and below. The text is in the info.
+Features, of any number, are not in the observation: `features()` gives them, to policies in a run through `see_images`.
 
 Info (what a model may know)
     item_id, question (all that is read before the options), options (as shown), answer_kind, answer_words (how to
@@ -201,7 +202,10 @@ class EvidenceEnv(gym.Env[dict[str, Any], Any]):
         return item_image(self.cohort, specs[name], side_px)
 
     def features(self) -> tuple[Numbers, Numbers] | None:
-        """The item's features (n, d) and the level-0 coordinates (n, 2) of each; None where it has none."""
+        """The item's features (n, d) and the level-0 coordinates (n, 2) of each; None where it has none.
+
+        Read anew at each call. Raises `InvalidArgumentError` where a file does not hold them.
+        """
         if not hasattr(self, "_item"):
             raise EpisodeOverError("features() was called before reset(); call reset() first.")
         return None if self._item.features is None else load_features(self.cohort, self._item.features)

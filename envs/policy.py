@@ -7,7 +7,8 @@ A policy may also have any of these, which the runner looks for. Before `reset`,
 
     seed(seed: int)          the only source of its randomness
     begin(key: str)          canonical JSON of the episode's key, by which requests to a model are logged
-    see_images(source)       where the episode's images are (`ImageSource`), for agents that show them to a model
+    see_images(source)       where the episode's images and features are (`wsigym.envs.views.FeatureSource`), for agents
+                             that show images to a model and for policies that read features
 
 and later:
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import cv2
 import numpy as np
@@ -20,8 +20,12 @@ from wsigym.slides import Box, Slide
 from wsigym.slides.geometry import fitted_size, magnification_from_mpp, shown_magnification
 from wsigym.slides.resample import filled
 
+if TYPE_CHECKING:
+    from wsigym.cohorts.feature_files import Numbers
+
 __all__ = [
     "MAX_SIDE_PX",
+    "FeatureSource",
     "Frame",
     "Image",
     "ImageSource",
@@ -75,6 +79,14 @@ class ImageSource(Protocol):
     def surroundings(self, share: float, px: int) -> Image:
         """Of Localization alone: uint8 (px, px, 3), what surrounds the last look's centre at `share`, 1 or less, of
         the query's magnification; background outside the search box, and before the first look."""
+
+
+class FeatureSource(ImageSource, Protocol):
+    """What a run gives to `see_images`: the images, and for models that read them the features."""
+
+    def features(self) -> tuple[Numbers, Numbers] | None:
+        """Of Evidence alone: the item's features (n, d) and the level-0 coordinates x, y (n, 2) of each, read anew;
+        finite numbers of the files' own types. None where the item has none, and for a control without images."""
 
 
 def check_image(name: str, side_px: int, shown: Iterable[str]) -> None:

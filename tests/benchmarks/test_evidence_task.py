@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from evidence_builder import SUITE, TASK, build_evidence, item, reference
 
@@ -22,6 +23,8 @@ from wsigym.benchmarks.runner import RunSummary, run
 from wsigym.benchmarks.tables import TableOptions
 from wsigym.benchmarks.task import choose_items
 from wsigym.cohorts import Cohort
+from wsigym.envs.policy import Info, NoAnswer, Observation
+from wsigym.envs.views import FeatureSource
 from wsigym.errors import CohortError, InvalidArgumentError
 from wsigym.scoring.chance import is_at_chance
 from wsigym.scoring.intervals import Estimate
@@ -208,3 +211,57 @@ def test_a_policy_without_such_an_answer_is_refused_before_the_run(
     with pytest.raises(InvalidArgumentError, match=f"kind {kind}, which {policy} cannot give. .*: {able}"):
         run(NAME, policies=["oracle", policy], cohort=folder, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+class ReadsFeatures:
+    """Answers with the option at the place that is the features' mean, or gives up; `seen` is all that it is given."""
+
+    def __init__(self, seen: list[Any]) -> None:
+        self.seen = seen
+
+    def see_images(self, source: FeatureSource) -> None:
+        self.source = source
+
+    def reset(self, observation: Observation, info: Info) -> None:
+        pass
+
+    def act(self, observation: Observation, info: Info) -> str:
+        found = self.source.features()
+        self.seen += [observation, info, found]
+        if found is None:
+            raise NoAnswer("refused", "no features")
+        features, coordinates = found
+        assert coordinates.shape == (len(features), 2)
+        return "ABCD"[int(features.mean())]
+
+
+def test_a_policy_reads_features_in_a_run_and_a_control_without_images_does_not(
+    folder: Path, tasks: dict[str, EvidenceTask], tmp_path: Path
+) -> None:
+    items = []
+    for number in range(ITEMS):
+        np.save(folder / f"zq{number}.npy", np.full((5, 3), number % 4, np.float32))
+        files = {"features": f"zq{number}.npy", "coordinates": "coordinates.npy"}
+        items.append(item(number, images=[], evidence=None, features=files, group={"patient": f"zq-patient{number}"}))
+    np.save(folder / "coordinates.npy", np.arange(10).reshape(5, 2))
+    secret = [
+        reference(number, provenance={"rule": "zq-rule"}, strata={"family": "zq-family"}) for number in range(ITEMS)
+    ]
+    build_evidence(folder, items, secret, pixels=False)
+    seen: list[Any] = []
+    run(
+        NAME,
+        policies=["reader"],
+        make_policy=lambda name: ReadsFeatures(seen),
+        blind=["images", "text"],
+        cohort=folder,
+        out=tmp_path / "run",
+    )
+    ended = Counter((record.policy, record.outcome, record.score) for record in load_run(tmp_path / "run").records)
+    assert ended == {
+        ("reader", "scored", 1): ITEMS,
+        ("reader+blind-text", "scored", 1): ITEMS,
+        ("reader+blind-images", "refused", 0): ITEMS,
+    }
+    assert len(seen) == 3 * 3 * ITEMS
+    assert "zq" not in repr(seen)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cohort_builder import build_cohort
-from evidence_builder import SUITE, TASK, build_evidence, item, reference
+from evidence_builder import EVIDENCE, SUITE, TASK, build_evidence, item, reference
 from PIL import Image
 from pydantic import ValidationError
 
@@ -33,6 +33,19 @@ def test_the_text_is_made_of_evidence_specimen_findings_question() -> None:
         "At 40x: mitoses",
         "Which of these is seen (0)?",
     ]
+
+
+def test_the_text_of_features_alone_says_that_they_are_the_evidence() -> None:
+    files = {"features": "f.npy", "coordinates": "c.npy"}
+    alone = "No image is shown: the evidence is features of a slide, for models that read features."
+    own = {**EVIDENCE, "none": "Features of one lymph node."}
+    for evidence, said in ((None, alone), (EVIDENCE, alone), (own, "Features of one lymph node.")):
+        made = EvidenceItem.model_validate(item(images=[], evidence=evidence, features=files, metadata={}))
+        assert made.text.splitlines() == [said, "Which of these is seen (0)?"]
+    both = EvidenceItem.model_validate(item(features=files, metadata={}))
+    assert both.text == EvidenceItem.model_validate(item(metadata={})).text
+    without = EvidenceItem.model_validate(item(images=[], metadata={}))
+    assert without.text.splitlines()[0] == "No image is shown: answer from the text."
 
 
 def test_items_come_back_from_their_files(tmp_path: Path) -> None:

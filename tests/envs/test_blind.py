@@ -3,9 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from evidence_builder import SUITE, TASK, build_evidence, item, reference
 
 from wsigym.envs import LocalizationEnv
 from wsigym.envs.blind import BlindImages, BlindText
+from wsigym.envs.evidence import EvidenceEnv
 from wsigym.envs.localization import extract_roi, finish_and_report
 
 LOOK = extract_roi([0.1, 0.1, 0.5, 0.5])
@@ -51,3 +53,14 @@ def test_blind_images_hides_every_image_and_nothing_else(tiny_cohort: Path) -> N
         ):
             np.testing.assert_array_equal(observation[name], seen_observation[name])
     assert (pairs[1][0][0]["view"] != 255).any()
+
+
+def test_blind_images_hides_features_too(tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", np.ones((3, 4)))
+    np.save(tmp_path / "c.npy", np.ones((3, 2)))
+    features = {"features": "f.npy", "coordinates": "c.npy"}
+    build_evidence(tmp_path, [item(images=[], evidence=None, features=features)], [reference()], pixels=False)
+    for wrapper, hidden in ((BlindText, False), (BlindImages, True)):
+        env = wrapper(EvidenceEnv(tmp_path, SUITE, TASK, image_px=64))
+        env.reset()
+        assert (env.get_wrapper_attr("features")() is None) is hidden

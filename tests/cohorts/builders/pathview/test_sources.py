@@ -18,7 +18,7 @@ from wsigym.cohorts import Cohort, ImageSpec, load_items
 from wsigym.cohorts.builders.pathview import build_pathview
 from wsigym.cohorts.builders.pathview.sources import Picture
 from wsigym.cohorts.builders.pathview.splits import split_pictures
-from wsigym.cohorts.item_files import load_features
+from wsigym.cohorts.feature_files import load_features
 from wsigym.errors import CohortError, InvalidArgumentError, WsigymError
 
 
