@@ -106,7 +106,12 @@ class EvidenceTask:
         return dict(arguments)
 
     def budget_label(self, budget: str, policy: str) -> str:
-        return Evidence.of(budget).label
+        try:
+            return Evidence.of(budget).label
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(
+                f"the budget of {self.name} is how much of an item's evidence is shown: {error}"
+            ) from None
 
     def items(self, cohort: Cohort, split: str | None, arguments: Mapping[str, Any] | None = None) -> list[Item]:
         found = []

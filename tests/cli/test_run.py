@@ -80,6 +80,10 @@ def test_what_the_system_refuses_is_one_line(
         (["evipath/localisation"], "Did you mean 'evipath/localization'?"),
         ([TASK, "--policy", "oracel"], "Did you mean 'oracle'?"),
         ([TASK, "--budget", "tigt"], "Did you mean 'tight'?"),
+        (
+            ["evipath/integration", "--budget", "base"],
+            "the budget of evipath/integration is how much of an item's evidence is shown: evidence 'base': allowed",
+        ),
         ([TASK, "--cohort", "/nowhere"], "/nowhere/cohort.json: no such file"),
         ([TASK, "--subset", "1000"], "subset 1000: allowed are 1 to 10"),
         ([TASK, "--view-px", "3"], "view_px is 3; allowed are"),
@@ -100,6 +104,15 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert err.startswith("wsigym: ")
     assert told in err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_the_help_says_what_a_budget_is_by_task(call: Call, command: str) -> None:
+    code, printed, _ = call(command, "--help")
+    told = " ".join(printed.partition("--budget")[2].partition("--seed")[0].split())
+    assert code == 0
+    assert "localization: tight, base, loose, a number of ROIs" in told
+    assert "of items, their evidence: all, highest-power, 2.5x+10x" in told
 
 
 def test_failed_episodes_are_counted_and_exit_with_1(

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["run", "sweep"]
 
 BUDGETS = (
-    "tight, base or loose; localization: a number of ROIs, or one a magnification such as 2.5=10,10=7,40=5; "
-    "exploration: K=6,3,2, K=all, or tiles=N for searches"
+    "Of localization: tight, base, loose, a number of ROIs, or one a magnification such as 2.5=10,10=7,40=5; of "
+    "exploration: tight, base, loose, K=6,3,2, K=all, or tiles=N for searches; of items, their evidence: all, "
+    "highest-power, 2.5x+10x, no-site, text, mosaic"
 )
 
 Task = Annotated[str, typer.Argument(metavar="SUITE/TASK", help="What to run; `wsigym suites` lists them.")]
