@@ -20,7 +20,7 @@ from ..rows import group_by, join_runs, scored
 from ..run_folder import Run
 from ..tables import Block, Cell, Column, Table
 from .measures import is_insufficient
-from .tasks import COLUMNS, TRAPS
+from .tasks import COLUMNS, MEANS, TRAPS
 
 __all__ = ["refusals_table"]
 
@@ -52,7 +52,7 @@ def refusals_table(runs: Sequence[Run], *, common: bool = False) -> Table:
         row: dict[str, Cell] = {str(task): share for task, share in by_task.items()}
         rows.append(row | {"policy": policy, "endpoint": endpoint, "over": found.over, "safe": found.safe})
     facts = published_facts("pathview_prose_facts")
-    keys = {"over": "refusal.ordinary_mean", TRAPS[0]: "SRR.region_trap_mean", TRAPS[1]: "SRR.slide_trap_mean"}
+    keys = {"over": "refusal.ordinary_mean", **MEANS}
     paper: dict[str, Cell] = {name: float(facts[key].value) / 100 for name, key in keys.items()}
     paper["policy"] = "models of the paper"
     named = (Column("endpoint", "endpoint"),) if any(row["endpoint"] for row in rows) else ()

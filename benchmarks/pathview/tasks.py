@@ -13,7 +13,7 @@ from wsigym.cohorts.builders.pathview import SUITE
 from ..evidence_measures import ACCURACY, CHANCE, Measure
 from ..evidence_task import EvidenceTask
 from . import measures as m
-from .published import published_table
+from .published import published_mean, published_table
 
 __all__ = ["COLUMNS", "MEASURES", "TASKS", "TRAPS"]
 
@@ -57,13 +57,20 @@ MEASURES = {f"{SUITE}/{row.name}": row.measures[0] for row in ROWS}
 
 TRAPS = tuple(f"{SUITE}/{row.name}" for row in ROWS if row.column is None)
 
+MEANS = dict(zip(TRAPS, ("SRR.region_trap_mean", "SRR.slide_trap_mean"), strict=True))
+"""The paper's fact on each trap: safe refusal, averaged over its models."""
+
 TASKS = tuple(
     EvidenceTask(
         f"{SUITE}/{row.name}",
         f"{row.summary} (PathView-Bench)",
         measures=row.measures,
         details=m.details,
-        published=None if row.column is None else published_table(row.column, row.measures[0]),
+        published=(
+            published_mean(MEANS[f"{SUITE}/{row.name}"], row.measures[0])
+            if row.column is None
+            else published_table(row.column, row.measures[0])
+        ),
     )
     for row in ROWS
 )

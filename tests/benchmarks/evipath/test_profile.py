@@ -9,6 +9,7 @@ from record_builder import made_run, patients, record
 
 from wsigym.benchmarks.evipath.evidence_published import published_table
 from wsigym.benchmarks.evipath.profile import profile_table
+from wsigym.benchmarks.published_facts import published_facts
 from wsigym.benchmarks.records import EpisodeRecord
 from wsigym.benchmarks.run_folder import Run
 from wsigym.errors import RunError
@@ -84,17 +85,29 @@ def test_a_run_of_another_suite_is_refused() -> None:
         profile_table([made_run(records, "R", suite="casescope", task="triage")])
 
 
+def published(task: str, *scores: int, **fields: Any) -> dict[str, dict[str, Any]]:
+    return {str(row["fact"]): dict(row) for row in published_table(asked(task, list(scores), **fields)).rows}
+
+
 def test_published_figures_beside_models_only() -> None:
-    baseline = published_table(asked("interpretation", [1, 0]))
-    rows = {str(row["fact"]): row for row in baseline.rows}
-    assert rows["T1.items"]["paper"] == "10284"
-    assert rows["T1.items"]["ours"] == "2"
-    assert rows["expert.T1"]["paper"] == "93.6"
-    assert all(row["ours"] is None for fact, row in rows.items() if fact != "T1.items")
-    assert not any("T2" in fact for fact in rows)
-    model = asked("interpretation", [1, 0, 1, 1], policy="agent:answerer", endpoint="m")
-    rows = {str(row["fact"]): row for row in published_table(model).rows}
-    assert rows["T1.Gemini-3-Flash"]["ours"] == "75.0"
-    assert rows["T1.Gemini.2.5x"]["ours"] == "100.0"
-    assert rows["organ.range.T1"]["ours"] == "50.0"
-    assert rows["latency.T1.Gemini_s"]["ours"] == "2.0"
+    rows = published("interpretation", 1, 0)
+    assert (rows["items"]["paper"], rows["items"]["ours"]) == ("10,284", "2")
+    assert rows["pathologists, accuracy"]["paper"] == "93.6"
+    assert all(row["ours"] is None for fact, row in rows.items() if fact != "items")
+    rows = published("interpretation", 1, 0, 1, 1, policy="agent:answerer", endpoint="m")
+    assert rows["Gemini-3-Flash, accuracy"]["ours"] == "75.0"
+    assert rows["Gemini-3-Flash, accuracy"]["note"] == "leader; here: the best model"
+    assert rows["Gemini-3-Flash at 2.5x, accuracy"]["ours"] == "100.0"
+    assert rows["accuracy, spread over organs"]["ours"] == "50.0"
+    assert rows["Gemini-3-Flash, seconds a question"]["ours"] == "2.0"
+
+
+@pytest.mark.parametrize(("task", "number"), [("interpretation", "T1"), ("verification", "T2"), ("integration", "T4")])
+def test_every_published_figure_of_a_task_is_told_in_words(task: str, number: str) -> None:
+    rows = published(task, 1)
+    facts = [fact for key, fact in published_facts("evipath_prose_facts").items() if number in key.split(".")]
+    assert len(rows) == len(facts)
+    assert [row["paper"].replace(",", "") for row in rows.values()] == [str(fact.value) for fact in facts]
+    for fact in rows:
+        assert number not in fact
+        assert "_" not in fact

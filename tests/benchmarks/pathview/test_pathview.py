@@ -132,11 +132,14 @@ def test_tables_of_every_task(play: Callable[..., Path], name: str) -> None:
     best = first.rows[0][task.measures[0].key]
     assert isinstance(best, Estimate)
     assert best.value == (0 if "counting" in name else 1)
-    if name in TRAPS:
-        with pytest.raises(InvalidArgumentError, match="no published figures"):
-            evidence_tables(task, records, TableOptions(published=True))
-        return
     table = evidence_tables(task, records, TableOptions(published=True))[1]
+    if name in TRAPS:
+        paper, ours = table.rows
+        assert paper["paper"] == pytest.approx({"pathview/region-trap": 0.309, "pathview/slide-trap": 0.736}[name])
+        assert (ours["model"], ours["ours"]) == ("oracle", best)
+        assert "prints no safe refusal by model" in table.notes[0]
+        assert "--refusals" in table.notes[0]
+        return
     rows = {(row["model"], row.get("params"), row["group"]): row for row in table.rows}
     assert len(rows) == 22  # 21 of the paper, and the oracle
     ours = rows["oracle", None, "these runs"]["ours"]
