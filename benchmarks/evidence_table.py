@@ -89,7 +89,7 @@ def main_table(task: EvidenceTask, records: Sequence[EpisodeRecord]) -> Table:
             (Column("items", "items"), Column("episodes", "episodes"), _units_column(records), *endings),
         )
     )
-    notes = [_percent_note(measures), *_averages(measures, rows), *differing_rows_note(records)]
+    notes = [_percent_note(measures), *_averages(measures, rows), *differing_rows_note(records, "items")]
     lost = sum(record.score is None for record in records)
     if lost:
         notes.append(
@@ -118,6 +118,8 @@ def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord], of: str
     """What each amount of evidence brings against all of it, paired over items; and all of it against the best single
     magnification, as EviPathBench reports it. `of` says which of the task's items the records are."""
     first, *_ = task.compared
+    fulls: set[str] = set()
+    has_best = False
     rows: list[dict[str, Cell]] = []
     for (policy, endpoint), episodes in group_by(records, lambda record: (record.policy, record.endpoint)).items():
         arms = group_by(scored(episodes), lambda record: record.budget)
@@ -127,6 +129,7 @@ def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord], of: str
             for each in task.compared:
                 cells[each.key] = _mean(each, arms[budget])
                 if full is not None and budget != full:
+                    fulls.add(full)
                     cells[_difference(each, task)] = paired(each, arms[budget], arms[full])
             rows.append(row_cells((policy, endpoint, budget)) | cells)
         singles = [budget for budget in arms if _subset(budget) and budget == f"{_subset(budget)[0]:g}x"]
@@ -134,18 +137,26 @@ def evidence_table(task: EvidenceTask, records: Sequence[EpisodeRecord], of: str
             best = max(singles, key=lambda budget: _mean(first, arms[budget]).value or 0)
             gain = paired(first, arms[full], arms[best])
             rows.append(row_cells((policy, endpoint, f"{full} - {best} (best single)")) | {"difference": gain})
+            has_best = True
     columns = [
         column
         for each in task.compared
         for column in (
             Column(each.key, each.label, 1, 100),
-            Column(_difference(each, task), "difference", 1, 100, signed=True),
+            Column(_difference(each, task), "difference", 1, 100, signed=True, always=False),
         )
     ]
-    notes = [
-        "Differences are percentage points, paired over items, against all of the evidence; the last row of a policy "
-        "has all of it against its best single magnification; * where the interval excludes 0."
-    ]
+    notes = []
+    if fulls:
+        against = "all of the evidence" if fulls == {"all"} else "the most that was shown"
+        notes.append(
+            f"Differences are percentage points against {against}, paired over items; * where the interval excludes 0."
+        )
+    if has_best:
+        notes.append(
+            "The last row of a policy has all of it against its best single magnification, which is chosen on the same "
+            "items and so favoured."
+        )
     title = f"{task.name}: evidence shown{of and f', {of}'}"
     blocks = [Block("", (*columns, Column("items", "items")))]
     return table_of(f"evidence_shown{of and '_part'}", title, row_columns(records, SHOWN), blocks, rows, notes, records)
@@ -249,8 +260,9 @@ def _units_column(records: Sequence[EpisodeRecord]) -> Column:
 
 
 def _percent_note(measures: Sequence[Measure]) -> str:
-    named = [measure.label.replace("\n", " ") for measure in measures if measure.scale == 100]
-    return f"In per cent: {', '.join(named)}. Items weigh alike."
+    named = [measure.label.replace("\n", " ").removesuffix(", %") for measure in measures if measure.scale == 100]
+    letter = " Top letter: the one answered most often, and its share." if TOP_LETTER in measures else ""
+    return f"In per cent: {', '.join(named)}.{letter} Items weigh alike."
 
 
 def is_model(policy: str) -> bool:

@@ -231,16 +231,16 @@ def interval_note(records: Sequence[EpisodeRecord], estimates: Iterable[Cell]) -
         note += f"; [{MISSING}] under {MIN_UNITS} of them"
     rough = [count for count in counts if MIN_UNITS <= count < FEW_UNITS]
     if rough:
-        note += f"; rough where they rest on fewer than {FEW_UNITS} of them (here {min(rough)})"
+        note += f"; rough where they rest on fewer than {FEW_UNITS} of them (the smallest such cell: {min(rough)})"
     return note + "."
 
 
-def differing_rows_note(records: Sequence[EpisodeRecord]) -> list[str]:
+def differing_rows_note(records: Sequence[EpisodeRecord], items: str = "queries") -> list[str]:
     """A line where rows rest on different items, as in a run that goes on or after infrastructure errors; else none."""
     asked = {frozenset(record.item for record in group) for group in group_by(scored(records), row_of).values()}
     if len(asked) < 2:
         return []
-    return ["Rows rest on different queries (see their numbers); --common keeps those that every row has."]
+    return [f"Rows rest on different {items} (see their numbers); --common keeps those that every row has."]
 
 
 def table_of(

@@ -158,7 +158,23 @@ def test_evidence_is_the_budget_and_compared_in_pairs(
         "text", "2.5x", "10x", "10x,no-site", "all", "all - 2.5x (best single)",
     ]  # fmt: skip
     assert all(row["difference"].value == 0 for row in oracle if row["budget"] != "all")
+    assert any("against all of the evidence, paired over items" in note for note in shown.notes)
+    assert any("best single magnification" in note for note in shown.notes)
     assert oracle[0]["difference"].n == ITEMS
+
+
+def test_notes_speak_of_what_a_table_has(
+    play: Callable[..., RunSummary], tasks: dict[str, EvidenceTask], tmp_path: Path
+) -> None:
+    play("oracle", budgets=["text"])
+    (main, alone) = table(tasks[NAME], tmp_path / "run", budgets=True)
+    assert not any("ifference" in note or "single" in note for note in alone.notes)
+    said = "In per cent: accuracy, chance, top letter. Top letter: the one answered most often, and its share."
+    assert f"{said} Items weigh alike." in main.notes
+    play("oracle", budgets=["text", "all"], out="two")
+    _, two = table(tasks[NAME], tmp_path / "two")
+    assert any("against all of the evidence" in note for note in two.notes)
+    assert not any("single" in note for note in two.notes)
 
 
 def test_a_broken_image_stops_the_run_before_it_begins(

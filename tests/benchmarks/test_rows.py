@@ -129,7 +129,7 @@ def test_the_note_says_what_is_resampled_and_how_well() -> None:
 
     start = "[low, high]: 95 % percentile bootstrap over "
     assert note([0.1] * 20) == f"{start}patients, 2,000 draws, seed 0."
-    assert note([0.1] * 19).endswith("; rough where they rest on fewer than 20 of them (here 19).")
+    assert note([0.1] * 19).endswith("; rough where they rest on fewer than 20 of them (the smallest such cell: 19).")
     assert note([0.1] * 4).endswith("; [-] under 5 of them.")
     slides = [record(0.1, patient=None, slide=f"s{i}") for i in range(20)]
     assert interval_note(slides, []).startswith(f"{start}slides (patients unknown), ")
