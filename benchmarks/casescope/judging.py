@@ -1,10 +1,10 @@
 """A1 before a judge, human or model: a blinded sheet of answers, and what its grades amount to.
 
     sheet.csv    code, what a judge is told of the case, the answer; the column `grade` is filled in with 0, 1 or 2
-    key.csv      code, who answered which item, and `grade`: the ontology's own, doubled (0, 1, 2)
+    key.csv      code, who answered which item, whether they did, and `grade`: the ontology's own, doubled (0, 1, 2)
 
 The sheet shows neither images nor who answered; its rows stand in the order of their codes, which tells nothing. An
-answer that names no diagnosis is wrong without a judge, and is on neither.
+answer that names no diagnosis is wrong without a judge: it is in the key alone, so that it counts in every mean.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from .tasks import A1
 __all__ = ["Sheet", "agreement_tables", "judge_sheet", "read_grades"]
 
 SHEET = ("code", "site", "reference", "synonyms", "also_accepted", "behaviour", "family", "diagnosis", "differential")
-KEY = ("code", "policy", "endpoint", "seed", "item")
+KEY = ("code", "policy", "endpoint", "seed", "item", "answered")
 GRADE = "grade"
 JOIN = " | "
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """The two files as CSV, how many answers they have, and how many named no diagnosis."""
+    """The two files as CSV, how many answers the sheet has, and how many without a diagnosis are in the key alone."""
 
     sheet: str
     key: str
@@ -60,30 +60,33 @@ def judge_sheet(runs: Sequence[Run], cohort: Cohort, seed: int = 0) -> Sheet:
     asked = {item.item_id: item for item in A1.items(cohort, None)}
     entities = {each.entity: each for each in load_entities(cohort, "casescope")}
     answers: list[tuple[str, str, str, str, str]] = []
-    told: dict[tuple[str, str], tuple[dict[str, object], dict[str, object]]] = {}
-    without = 0
+    told: dict[tuple[str, str], dict[str, object]] = {}
+    keys: dict[tuple[str, str], dict[str, object]] = {}
     for run in runs:
         for record in run.records:
-            if record.budget != "all" or record.score is None or not record.steps:
+            if record.budget != "all" or record.score is None:
                 continue
-            said = parse_answer("diagnosis", str(record.steps[-1].action))
-            if said is None:
-                without += 1
-                continue
-            item: EvidenceItem = asked[record.item].question
-            reference: EvidenceReference = asked[record.item].reference
-            facts = _facts(item, reference, entities)
-            facts |= {"diagnosis": said["diagnosis"], "differential": JOIN.join(said["differential"])}
-            model = f"{record.policy}\0{record.endpoint}\0{record.seed}"
-            answers.append((model, record.item, "", "", ""))
-            key = {"policy": record.policy, "endpoint": record.endpoint or "", "seed": record.seed, "item": record.item}
-            told[model, record.item] = facts, key | {GRADE: round(2 * record.score)}
-    if not answers:
+            who = f"{record.policy}\0{record.endpoint}\0{record.seed}", record.item
+            answers.append((*who, "", "", ""))
+            said = parse_answer("diagnosis", str(record.steps[-1].action)) if record.steps else None
+            keys[who] = {
+                "policy": record.policy,
+                "endpoint": record.endpoint or "",
+                "seed": record.seed,
+                "item": record.item,
+                "answered": "no" if said is None else "yes",
+                GRADE: round(2 * record.score),
+            }
+            if said is not None:
+                facts = _facts(asked[record.item].question, asked[record.item].reference, entities)
+                differential = JOIN.join(said["differential"])
+                told[who] = facts | {"diagnosis": said["diagnosis"], "differential": differential}
+    if not told:
         raise RunError("no answer with all of the evidence names a diagnosis, so that there is nothing to judge.")
     rows, owner = blinded_sheet(answers, seed)
-    sheet = [{"code": row.code, **told[owner[row.code]][0], GRADE: ""} for row in rows]
-    keys = [{"code": row.code, **told[owner[row.code]][1]} for row in rows]
-    return Sheet(_csv((*SHEET, GRADE), sheet), _csv((*KEY, GRADE), keys), len(rows), without)
+    sheet = [{"code": row.code, **told[owner[row.code]], GRADE: ""} for row in rows if owner[row.code] in told]
+    key = [{"code": row.code, **keys[owner[row.code]]} for row in rows]
+    return Sheet(_csv((*SHEET, GRADE), sheet), _csv((*KEY, GRADE), key), len(told), len(keys) - len(told))
 
 
 def _facts(item: EvidenceItem, reference: EvidenceReference, entities: Mapping[str, KnownEntity]) -> dict[str, object]:
@@ -115,7 +118,7 @@ def read_grades(file: Path) -> dict[str, dict[str, str]]:
     """The rows of a graded sheet or a key by code; `grade` is "", "0", "1" or "2".
 
     Raises `CohortError` with every fault of the file, each with its line, and `InvalidArgumentError` where it cannot be
-    read.
+    read or has no grade at all.
     """
     try:
         text = file.read_text("utf-8-sig")
@@ -138,6 +141,11 @@ def read_grades(file: Path) -> dict[str, dict[str, str]]:
         rows[cells["code"]] = cells
     if faults:
         raise CohortError(faults)
+    if not any(cells[GRADE] for cells in rows.values()):
+        raise InvalidArgumentError(
+            f"{file}: none of its {len(rows)} answers has a grade yet; write 0 (wrong), 1 (partly right) or 2 (right) "
+            f"into its column {GRADE!r}, and score it then."
+        )
     return rows
 
 
@@ -146,17 +154,26 @@ def agreement_tables(
     second: Mapping[str, Mapping[str, str]],
     key: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Table]:
-    """How far two gradings agree, and with the `key` what each model scores by the first: HDS, the higher of the
-    judge's grade and the ontology's, on the answers that were graded."""
-    found = judge_agreement(*({code: _grade(row) for code, row in side.items()} for side in (first, second)))
+    """How far two gradings agree on the answers, and with the `key` what each model scores by the first: HDS, the
+    higher of the judge's grade and the ontology's, over all of its items.
+
+    An item without an answer scores 0 and is in no agreement; an answer that the judge left out has the ontology's
+    grade. Raises `InvalidArgumentError` where nothing is graded in both, or the key is another sheet's or none.
+    """
+    found = judge_agreement(_grades(first), _grades(second))
+    if not found.n:
+        raise InvalidArgumentError(
+            "no answer has a grade in both files; give two gradings of one sheet, or a sheet and its key."
+        )
     tables = [_agreement_table(found)]
     if key is not None:
-        tables.append(_models_table(first, key))
+        tables.append(_models_table(_grades(first), key))
     return tables
 
 
-def _grade(row: Mapping[str, str]) -> int | None:
-    return int(row[GRADE]) if row[GRADE] else None
+def _grades(side: Mapping[str, Mapping[str, str]]) -> dict[str, int | None]:
+    """Grades by code, None where there is none; what the key says to be unanswered is not among them."""
+    return {code: int(row[GRADE]) if row[GRADE] else None for code, row in side.items() if row.get("answered") != "no"}
 
 
 def _agreement_table(found: Agreement) -> Table:
@@ -192,34 +209,33 @@ def _agreement_table(found: Agreement) -> Table:
     )
 
 
-def _models_table(first: Mapping[str, Mapping[str, str]], key: Mapping[str, Mapping[str, str]]) -> Table:
-    models: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    for code, row in first.items():
-        grade, known = _grade(row), key.get(code)
-        if grade is not None and known is not None:
-            models.setdefault((known["policy"], known["endpoint"]), []).append((grade, int(known[GRADE])))
-    rows: list[dict[str, Cell]] = []
-    for (policy, endpoint), pairs in models.items():
-        judged, onto = np.array(pairs).T / 2
-        rows.append(
-            {
-                "policy": policy,
-                "endpoint": endpoint or None,
-                "answers": len(pairs),
-                "judge": float(judged.mean()),
-                "onto": float(onto.mean()),
-                "hds": float(np.maximum(judged, onto).mean()),
-            }
+def _models_table(judged: Mapping[str, int | None], key: Mapping[str, Mapping[str, str]]) -> Table:
+    lacking = [name for name in KEY if any(name not in row for row in key.values())]
+    if lacking:
+        raise InvalidArgumentError(
+            f"the key has no column {', '.join(lacking)}; give the key.csv written with the sheet."
         )
+    strange = [code for code, grade in judged.items() if grade is not None and code not in key]
+    if strange:
+        raise InvalidArgumentError(
+            f"{len(strange)} of the graded answers, such as {strange[0]!r}, are not in the key; give the key.csv that "
+            "was written with that sheet."
+        )
+    models: dict[tuple[str, str], list[str]] = {}
+    for code, row in key.items():
+        models.setdefault((row["policy"], row["endpoint"]), []).append(code)
+    rows = [_model_row(*model, codes, judged, key) for model, codes in models.items()]
     return Table(
         "judged",
-        "HDS of the graded answers, %",
+        "HDS with a judge, %",
         (Column("policy", "policy"), Column("endpoint", "endpoint")),
         (
             Block(
                 "",
                 (
-                    Column("answers", "answers"),
+                    Column("items", "items"),
+                    Column("unanswered", "un-\nanswered"),
+                    Column("ungraded", "not\ngraded"),
                     Column("judge", "judge", 1, 100),
                     Column("onto", "HDS-onto", 1, 100),
                     Column("hds", "HDS", 1, 100),
@@ -227,5 +243,31 @@ def _models_table(first: Mapping[str, Mapping[str, str]], key: Mapping[str, Mapp
             ),
         ),
         tuple(rows),
-        ("HDS takes of each answer the higher of judge and ontology. Answers without a diagnosis are not among them.",),
+        (
+            "Means over all items: one without a diagnosis is 0. HDS takes of each answer the higher of judge and "
+            "ontology, and the ontology's where the judge gave none; the judge alone is shown once all are graded.",
+        ),
     )
+
+
+def _model_row(
+    policy: str,
+    endpoint: str,
+    codes: Sequence[str],
+    judged: Mapping[str, int | None],
+    key: Mapping[str, Mapping[str, str]],
+) -> dict[str, Cell]:
+    answered = [code for code in codes if key[code]["answered"] != "no"]
+    ungraded = sum(judged.get(code) is None for code in answered)
+    given = np.array([judged.get(code) or 0 for code in codes]) / 2
+    onto = np.array([int(key[code][GRADE] or 0) for code in codes]) / 2
+    return {
+        "policy": policy,
+        "endpoint": endpoint or None,
+        "items": len(codes),
+        "unanswered": len(codes) - len(answered),
+        "ungraded": ungraded,
+        "judge": None if ungraded else float(given.mean()),
+        "onto": float(onto.mean()),
+        "hds": float(np.maximum(given, onto).mean()),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Callable
@@ -38,12 +39,27 @@ def commands() -> list[str]:
     return [line for line in lines if not line.startswith("cohort synth") and "atlas-run" not in line]
 
 
+def fill_in(sheet: Path, grade: str) -> None:
+    lines = list(csv.DictReader(sheet.read_text("utf-8").splitlines()))
+    with sheet.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, lines[0])
+        writer.writeheader()
+        writer.writerows(line | {"grade": grade} for line in lines)
+
+
 def test_the_commands_of_the_page_work(cli: Callable[[str], str]) -> None:
-    said = {line: cli(line) for line in commands()}
+    said = {}
+    for line in commands():
+        if line.startswith("judge score"):
+            with pytest.raises(InvalidArgumentError, match="none of its 6 answers has a grade yet"):
+                cli(line)
+            fill_in(Path("sheets/sheet.csv"), "1")
+        said[line] = cli(line)
     assert len(said) == 17
     assert "casescope/a2: 6 items" in said["items build casescope/a2 my-cohort"]
     assert "Spearman" in said["analyse sources a2"]
     assert "6 answers in" in said["judge sheet a1 --out sheets"]
+    assert "HDS with a judge" in said["judge score sheets/sheet.csv sheets/key.csv --key sheets/key.csv"]
     assert "casescope/a2 by same_family" in said["table a2 --by same_family --published"]
     assert "cases of three fields or more" not in said["table ablation"]  # as all have three
     assert "Claude Sonnet 5.5" in said["table r1 --published"]

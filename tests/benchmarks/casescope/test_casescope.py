@@ -15,7 +15,7 @@ from casescope_builder import build_casescope, case, statements
 
 from wsigym.baselines import make_policy as make_baseline
 from wsigym.baselines.registry import EVIDENCE
-from wsigym.benchmarks.casescope.judging import agreement_tables, judge_sheet, read_grades
+from wsigym.benchmarks.casescope.judging import Sheet, agreement_tables, judge_sheet, read_grades
 from wsigym.benchmarks.casescope.sources import sources_table
 from wsigym.benchmarks.casescope.tasks import A1, A2, R1, TASKS, B, C
 from wsigym.benchmarks.evidence_table import evidence_tables
@@ -31,6 +31,7 @@ from wsigym.errors import CohortError, InvalidArgumentError, RunError
 from wsigym.scoring.chance import is_at_chance
 from wsigym.scoring.intervals import Estimate
 
+Grades = dict[str, dict[str, str]]
 ENTITIES = ("Key", "Situ", "F2", "Debated", "Key", "Far")
 CASES = 12
 
@@ -58,6 +59,7 @@ REPLIES: dict[str, Callable[[dict[str, Any]], str]] = {
     "two": lambda info: letter(info["options"].index("Two")),
     "all-true": lambda info: json.dumps({"answers": [True] * 4}),
     "key": lambda info: json.dumps({"diagnosis": "F1", "differential": ["Key", "Far"], "confidence": 60}),
+    "sometimes": lambda info: REPLIES["key"](info) if int(info["item_id"], 16) % 3 else "I cannot tell.",
     "unheard": lambda info: json.dumps({"diagnosis": "unheard of"}),
 }
 
@@ -363,32 +365,90 @@ def test_a_sheet_tells_the_case_and_not_who_answered(judged: tuple[Run, Cohort],
     assert "F2 (benign)" in line["family"]
     assert made == judge_sheet([played], cohort)
     assert made.key != judge_sheet([played], cohort, seed=1).key
+    keys = list(csv.DictReader(made.key.splitlines()))
+    unanswered = [line for line in keys if line["answered"] == "no"]
+    assert [line["policy"] for line in unanswered] == ["mute"] * CASES
+    assert {line["code"] for line in keys} - {line["code"] for line in unanswered} == {line["code"] for line in lines}
+
+
+def graded(made: Sheet, folder: Path, grade: Callable[[dict[str, str], int], str]) -> tuple[Grades, Grades]:
+    """The sheet with grades made of a line and the ontology's grade, and the key, as they are read."""
+    (folder / "key.csv").write_text(made.key)
+    key = read_grades(folder / "key.csv")
+    lines = list(csv.DictReader(made.sheet.splitlines()))
+    with (folder / "graded.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, lines[0])
+        writer.writeheader()
+        writer.writerows(line | {"grade": grade(line, int(key[line["code"]]["grade"]))} for line in lines)
+    return read_grades(folder / "graded.csv"), key
 
 
 def test_grades_give_agreement_and_the_papers_hds(judged: tuple[Run, Cohort], tmp_path: Path) -> None:
+    """A judge who gives one grade more wherever F1 was said."""
     made = judge_sheet([judged[0]], judged[1])
-    key, graded = tmp_path / "key.csv", tmp_path / "graded.csv"
-    key.write_text(made.key)
-    onto = read_grades(key)
-    # A judge who gives one grade more wherever F1 was said, and leaves two answers out.
-    lines = list(csv.DictReader(made.sheet.splitlines()))
-    for line in lines:
-        line["grade"] = str(min(2, int(onto[line["code"]]["grade"]) + (line["diagnosis"] == "F1")))
-    for line in lines[:2]:
-        line["grade"] = ""
-    with graded.open("w", newline="") as file:
-        writer = csv.DictWriter(file, lines[0])
-        writer.writeheader()
-        writer.writerows(lines)
-    agreement, models = agreement_tables(read_grades(graded), onto, onto)
+    first, key = graded(made, tmp_path, lambda line, onto: str(min(2, onto + (line["diagnosis"] == "F1"))))
+    agreement, models = agreement_tables(first, key, key)
     (row,) = agreement.rows
-    kept = lines[2:]
-    alike = sum(line["grade"] == onto[line["code"]]["grade"] for line in kept)
-    assert (row["answers"], row["coverage"]) == (len(kept), pytest.approx(len(kept) / len(lines)))
-    assert row["exact"] == pytest.approx(alike / len(kept))
+    alike = sum(line["grade"] == key[code]["grade"] for code, line in first.items())
+    assert (row["answers"], row["coverage"]) == (2 * CASES, 1)
+    assert row["exact"] == pytest.approx(alike / len(first))
     shown = rows([models], "judged")
     assert shown["oracle"]["hds"] == shown["oracle"]["onto"] == 1
     assert shown["key"]["hds"] == shown["key"]["judge"] == pytest.approx(shown["key"]["onto"] + 0.5)
+    assert {shown["mute"][name] for name in ("judge", "onto", "hds")} == {0}
+    assert {row["items"] for row in shown.values()} == {CASES}
+
+
+def test_an_item_without_an_answer_counts(play: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
+    """HDS is over all items: where the judge adds nothing, it is the main table's, and all right with two unanswered
+    is not 100."""
+    records = play(A1, "sometimes", "mute", "oracle")
+    main = rows(table(A1, records))
+    silent = sum(record.score == 0 and record.outcome != "scored" for record in records if record.policy == "sometimes")
+    assert 0 < silent < CASES
+    made = judge_sheet([load_run(tmp_path / "run")], Cohort.load(folder))
+    assert (made.answers, made.without) == (2 * CASES - silent, CASES + silent)
+    for grade in (lambda _, onto: str(onto), lambda _, onto: "0"):
+        first, key = graded(made, tmp_path, grade)
+        shown = rows(agreement_tables(first, key, key), "judged")
+        assert {policy: row["hds"] for policy, row in shown.items()} == pytest.approx(
+            {policy: row["hds"] for policy, row in main.items()}
+        )
+        assert {policy: row["onto"] for policy, row in shown.items()} == pytest.approx(
+            {policy: row["hds"] for policy, row in main.items()}
+        )
+    first, key = graded(made, tmp_path, lambda _, onto: "2")
+    agreement, models = agreement_tables(first, key, key)
+    shown = rows([models], "judged")
+    assert shown["sometimes"]["hds"] == shown["sometimes"]["judge"] == pytest.approx((CASES - silent) / CASES)
+    assert [shown["sometimes"][name] for name in ("items", "unanswered", "ungraded")] == [CASES, silent, 0]
+    assert agreement.rows[0]["answers"] == 2 * CASES - silent
+
+
+def test_an_answer_without_a_grade_has_the_ontologys(judged: tuple[Run, Cohort], tmp_path: Path) -> None:
+    made = judge_sheet([judged[0]], judged[1])
+    skipped = next(line["code"] for line in csv.DictReader(made.sheet.splitlines()) if line["diagnosis"] == "F1")
+    first, key = graded(made, tmp_path, lambda line, onto: "" if line["code"] == skipped else "2")
+    agreement, models = agreement_tables(first, key, key)
+    assert agreement.rows[0]["coverage"] == pytest.approx((2 * CASES - 1) / (2 * CASES))
+    row = rows([models], "judged")["key"]
+    onto = int(key[skipped]["grade"]) / 2
+    assert (row["ungraded"], row["judge"], row["hds"]) == (1, None, pytest.approx((CASES - 1 + onto) / CASES))
+
+
+def test_nothing_graded_yet_says_what_to_do(judged: tuple[Run, Cohort], tmp_path: Path) -> None:
+    made = judge_sheet([judged[0]], judged[1])
+    (tmp_path / "sheet.csv").write_text(made.sheet)
+    with pytest.raises(InvalidArgumentError, match=r"sheet\.csv: none of its 24 answers has a grade yet; write 0 \("):
+        read_grades(tmp_path / "sheet.csv")
+    first, key = graded(made, tmp_path, lambda line, onto: str(onto))
+    other = {f"x{code}": line for code, line in first.items()}
+    with pytest.raises(InvalidArgumentError, match="no answer has a grade in both"):
+        agreement_tables(first, other)
+    with pytest.raises(InvalidArgumentError, match=r"24 of the graded answers, such as 'x\w+', are not in the key"):
+        agreement_tables(other, other, key)
+    with pytest.raises(InvalidArgumentError, match="key has no column policy"):
+        agreement_tables(first, first, first)
 
 
 def test_faulty_grades_are_all_told(tmp_path: Path) -> None:
