@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from rich import box
-from rich.console import Group
+from rich.console import Group, JustifyMethod
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -143,9 +143,10 @@ class Table:
     def _rich(self, columns: Sequence[Column]) -> RichTable:
         table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         for column in self.keys:
-            table.add_column(column.label, overflow="fold")
+            table.add_column(Text(column.label), overflow="fold")
         for column in columns:
-            table.add_column(column.label, justify="left" if self._is_text(column) else "right", overflow="fold")
+            justify: JustifyMethod = "left" if self._is_text(column) else "right"
+            table.add_column(Text(column.label), justify=justify, overflow="fold")
         named = [[column.text(row.get(column.key)) for column in self.keys] for row in self.rows]
         first_repeats = any(now[0] == before[0] for before, now in pairwise(named))
         last: list[str] = []

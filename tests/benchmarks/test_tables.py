@@ -108,9 +108,13 @@ def test_long_text_is_folded_and_not_cut() -> None:
     assert " policy  budget  n  note" in lines
 
 
-def test_markup_in_a_name_is_text() -> None:
-    rows = ({"policy": "[red]x[/red]", "budget": "base", "n": 1},)
-    assert any("[red]x[/red]" in line for line in shown(table(rows=rows)))
+@pytest.mark.parametrize("name", ["[red]x[/red]", "num_cpus:a:2"])
+def test_markup_in_a_name_is_text(name: str) -> None:
+    rows = ({"policy": name, "budget": "base", "n": 1},)
+    assert any(name in line for line in shown(table(rows=rows)))
+    named = Column("key", name)
+    for changes in ({"keys": (named,)}, {"blocks": (Block("", (named,)),)}):
+        assert any(name in line for line in shown(table(**changes)))
 
 
 def test_json_has_numbers_and_null() -> None:

@@ -106,11 +106,12 @@ def _tidy_end() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        # None is a handler that Python did not set, and cannot set again.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def _tell(text: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"wsigym: {text}", markup=False, highlight=False)
+    Console(stderr=True, soft_wrap=True).print(f"wsigym: {text}", markup=False, emoji=False, highlight=False)
 
 
 def _show_warning(
