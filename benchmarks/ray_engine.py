@@ -63,6 +63,8 @@ def play_on_ray(
     that this process is connected to, else that of the variable RAY_ADDRESS, else one of its own. `resources` are
     those of a worker by the name of its policy.
 
+    A Ray of the run's own has the CPUs of this machine, and more of them where `jobs` workers need it; they share them.
+
     Closing the iterator ends the workers. Raises `RunError` if no Ray answers or workers cannot play, and
     `InvalidArgumentError` if no machine has what a policy asks for.
     """
@@ -71,7 +73,7 @@ def play_on_ray(
     by_need: dict[Resources, list[EpisodeKey]] = {}
     for key in keys:
         by_need.setdefault(resources.get(base_policy(key.policy), Resources()), []).append(key)
-    with _connected(address, math.ceil(max(need.num_cpus for need in by_need) * (jobs or 1))):
+    with _connected(address, by_need, jobs or 1):
         pool = _Pool(setup, by_need, jobs)
         try:
             yield from pool.records()
@@ -80,8 +82,8 @@ def play_on_ray(
 
 
 @contextmanager
-def _connected(address: str | None, cpus: int) -> Iterator[None]:
-    """This process as a driver. A Ray of its own counts `cpus`, or those of the machine if they are more."""
+def _connected(address: str | None, by_need: Mapping[Resources, Sequence[EpisodeKey]], jobs: int) -> Iterator[None]:
+    """This process as a driver. A Ray of its own has room for `jobs` workers, each of which fits the machine."""
     if ray.is_initialized():
         if address is not None:
             raise InvalidArgumentError(
@@ -92,8 +94,12 @@ def _connected(address: str | None, cpus: int) -> Iterator[None]:
     address = address or os.environ.get(ADDRESS_VARIABLE) or "local"
     own: dict[str, Any] = {}
     if address == "local":
+        machine = os.cpu_count() or 1
+        for need, keys in by_need.items():
+            if need.num_cpus > machine:
+                raise _unmet(need, keys, f"{platform.node()} has {machine} CPUs")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report each start to its makers.
-        cpus = max(cpus, os.cpu_count() or 1)
+        cpus = max(machine, math.ceil(max(need.num_cpus for need in by_need) * jobs))
         own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     else:
         _check_answer(address)
@@ -115,7 +121,8 @@ def _begin(address: str, own: Mapping[str, Any]) -> None:
             f"files are in the temporary folder; {FILES_VARIABLE} names another, on a local disk and with a short path."
         ) from None
     finally:  # Ray's own handler ends the process on the spot; ours ends the work as an error does.
-        if threading.current_thread() is threading.main_thread():
+        # None is a handler that Python did not set, and cannot set again.
+        if sigterm is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, sigterm)
 
 
@@ -265,11 +272,15 @@ def _room(need: Resources, keys: Sequence[EpisodeKey]) -> int:
         there = "; ".join(
             f"{name} has {has.get('CPU', 0):g} CPUs and {has.get('GPU', 0):g} GPUs" for name, has in machines
         )
-        raise InvalidArgumentError(
-            f"policy {base_policy(keys[0].policy)!r} asks for {need} a worker, which no machine of this Ray has: "
-            f"{there}. Ask for less, or begin when such a machine has joined."
-        )
+        raise _unmet(need, keys, there)
     return room
+
+
+def _unmet(need: Resources, keys: Sequence[EpisodeKey], there: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"policy {base_policy(keys[0].policy)!r} asks for {need} a worker, which no machine of this Ray has: {there}. "
+        "Ask for less, or play on a Ray that has such a machine."
+    )
 
 
 def _end(worker: _Driven) -> None:

@@ -20,6 +20,8 @@ from cohort_builder import build_cohort, read_lines
 from stub_policies import KillsItsWorker, Makes, TellsWhere
 
 import wsigym
+from wsigym.benchmarks.records import EpisodeKey
+from wsigym.benchmarks.resources import Resources
 from wsigym.benchmarks.run_folder import load_run
 from wsigym.benchmarks.runner import RunSummary
 from wsigym.cli import main
@@ -29,7 +31,8 @@ from wsigym.slides import cache_info, set_cache_size
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
 cloudpickle = ray.cloudpickle
-_Worker = importlib.import_module("wsigym.benchmarks.ray_engine")._Worker
+engine: Any = importlib.import_module("wsigym.benchmarks.ray_engine")
+_Worker = engine._Worker
 
 Play = Callable[..., RunSummary]
 Timeless = Callable[..., dict[Any, dict[str, Any]]]
@@ -195,6 +198,56 @@ class NotUnpicklable:
 def test_a_process_is_connected_to_one_ray(play: Play) -> None:
     with pytest.raises(InvalidArgumentError, match="connected to a Ray already"):
         play(address="127.0.0.1:1", **ON_RAY)
+
+
+KEY = EpisodeKey("evipath", "localization", "q", 0, "looker", None, "base", 0)
+
+
+class NoRayError(Exception):
+    """Instead of a Ray."""
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """A machine of two CPUs without a Ray, on which none begins: with what it would have."""
+    asked: list[dict[str, Any]] = []
+
+    def begin(address: str, own: dict[str, Any]) -> None:
+        asked.append({"address": address, **own})
+        raise NoRayError
+
+    monkeypatch.setattr(engine, "ray", SimpleNamespace(is_initialized=lambda: False, shutdown=lambda: None))
+    monkeypatch.setattr(engine, "_begin", begin)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("jobs", "cpus", "claimed"), [(None, 1, 2), (2, 1, 2), (5, 1, 5), (5, 2, 10), (5, 0.5, 3), (None, 0.5, 2)]
+)
+def test_a_ray_of_its_own_has_this_machines_cpus_and_room_for_the_jobs(
+    begun: list[dict[str, Any]], jobs: int | None, cpus: float, claimed: int
+) -> None:
+    play = engine.play_on_ray(None, [KEY], jobs, "local", {"looker": Resources(num_cpus=cpus)})
+    with pytest.raises(NoRayError):
+        next(play)
+    assert [(own["address"], own["num_cpus"]) for own in begun] == [("local", claimed)]
+
+
+@pytest.mark.parametrize("jobs", [None, 1, 5])
+def test_what_this_machine_has_not_is_told_before_a_ray_begins(begun: list[dict[str, Any]], jobs: int | None) -> None:
+    play = engine.play_on_ray(None, [KEY], jobs, "local", {"looker": Resources(num_cpus=3)})
+    told = r"policy 'looker' asks for num_cpus 3 and num_gpus 0 a worker, .* has 2 CPUs\. Ask for less"
+    with pytest.raises(InvalidArgumentError, match=told):
+        next(play)
+    assert not begun
+
+
+def test_a_handler_of_sigterm_that_python_did_not_set_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals = SimpleNamespace(SIGTERM=signal.SIGTERM, getsignal=lambda _: None, signal=signal.signal)
+    monkeypatch.setattr(engine, "signal", signals)
+    monkeypatch.setattr(engine, "ray", SimpleNamespace(init=lambda **_: None))
+    engine._begin("local", {})
 
 
 @pytest.mark.slow
