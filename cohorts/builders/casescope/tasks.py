@@ -51,15 +51,19 @@ WORDS = {
 }
 """The paper's sentences; that of a disease is this project's wording of what the paper's prompt says."""
 
+# The paper's instructions. With fewer images, even one, they stay as they are: of its ablations only that of the text
+# alone replaces the first sentence (section S6.7, for r1; for the other tasks this project's).
 CHOOSE = AnswerFormat(
     kind="option",
     words="Integrate all images and answer with the option's letter from the given choices directly.",
     words_for_text="Answer from the text with the option's letter from the given choices directly.",
 )
+_DIAGNOSE = (
+    'Output only this JSON: {"diagnosis": "most likely pathological diagnosis", '
+    '"differential": ["differential 1", "differential 2"], "confidence": integer 0-100}'
+)
 DIAGNOSE = AnswerFormat(
-    kind="diagnosis",
-    words='Integrate all images. Output only this JSON: {"diagnosis": "most likely pathological diagnosis", '
-    '"differential": ["differential 1", "differential 2"], "confidence": integer 0-100}',
+    kind="diagnosis", words=f"Integrate all images. {_DIAGNOSE}", words_for_text=f"Answer from the text. {_DIAGNOSE}"
 )
 _JUDGE = (
     "Output only JSON in this format, with four judgements in statement order, each true (correct) or false "

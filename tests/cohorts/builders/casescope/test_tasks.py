@@ -206,6 +206,22 @@ def test_text_alone_changes_the_sentences_on_the_evidence_only(cohort: Cohort) -
     assert highest.answer == whole.answer
 
 
+@pytest.mark.parametrize("task", ["a1", "a2", "b", "c", "r1"])
+def test_without_images_no_instruction_speaks_of_them(cohort: Cohort, task: str) -> None:
+    """The instruction's first sentence is replaced, and the rest stays; with fewer images it stays whole, as the
+    paper's ablations of evidence leave instructions unchanged (section S6.7)."""
+    for each in load_items(cohort, "casescope", task):
+        words, text = each.item.answer.words, Evidence.of("text").of_item(each.item).answer.words
+        assert words.startswith("Integrate all images")
+        assert text.startswith("Answer from the text")
+        assert "image" not in text
+        assert text.removeprefix("Answer from the text") == words.removeprefix("Integrate all images").removeprefix(
+            " and answer"
+        )
+        for evidence in ("highest-power", "no-site", "mosaic"):
+            assert Evidence.of(evidence).of_item(each.item).answer == each.item.answer
+
+
 def test_ids_tell_nothing_and_the_seed_builds_the_same(cohort: Cohort) -> None:
     for task in TASKS:
         for each in load_items(cohort, "casescope", task):
