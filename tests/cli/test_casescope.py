@@ -55,8 +55,8 @@ def test_the_commands_of_the_page_work(cli: Callable[[str], str]) -> None:
                 cli(line)
             fill_in(Path("sheets/sheet.csv"), "1")
         said[line] = cli(line)
-    assert len(said) == 17
-    assert "casescope/a2: 6 items" in said["items build casescope/a2 my-cohort"]
+    assert len(said) == 12
+    assert "casescope/a2: 6 items" in said["items build casescope my-cohort"]
     assert "Spearman" in said["analyse sources a2"]
     assert "6 answers in" in said["judge sheet a1 --out sheets"]
     assert "HDS with a judge" in said["judge score sheets/sheet.csv sheets/key.csv --key sheets/key.csv"]

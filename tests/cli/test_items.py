@@ -9,6 +9,7 @@ from typing import Any
 
 import filelock
 import pytest
+from casescope_builder import build_casescope, case
 from cohort_builder import build_cohort, read_lines
 from typer.testing import CliRunner
 
@@ -98,6 +99,33 @@ def test_mistakes_are_answered(cohort: Path, call: Callable[..., str], tmp_path:
     ):  # fmt: skip
         with pytest.raises(error):
             call(*arguments)
+
+
+def test_a_suite_is_all_its_tasks(cohort: Path, call: Callable[..., str], tmp_path: Path) -> None:
+    """What has nothing to be asked from is told and not built; where that is all, or a name is none, it is an error."""
+    cases = build_casescope(tmp_path / "cases", cases=[case(number) for number in range(3)], told=[])
+    lacking = "no item of casescope/r1 can be built from cohort 'cases': 3 it has no statements."
+    said = call("items", "build", "casescope", cases).splitlines()
+    items = [f"casescope/{task}: 3 items in {cases}" for task in ("a1", "a2", "b", "c", "g1")]
+    assert said == [*items[:4], lacking, items[4]]
+    built = json.loads(call("items", "build", "casescope", cases, "--json"))
+    assert built == {
+        "task": "casescope",
+        "items": {f"casescope/{task}": 3 for task in ("a1", "a2", "b", "c", "g1")},
+        "dropped": {f"casescope/{task}": {} for task in ("a1", "a2", "b", "c", "g1")},
+        "not_built": {"casescope/r1": lacking},
+    }
+    assert call("cohort", "check", cases).endswith(" 15 items\n")
+    built = json.loads(call("items", "build", "evipath", cohort, "--cell", "none", "--json"))
+    assert set(built["items"]) == {f"evipath/{task}" for task in ("interpretation", "verification", "integration")}
+    with pytest.raises(InvalidArgumentError, match=r"no casescope/cases\.jsonl"):
+        call("items", "build", "casescope", cohort)
+    for name, near in (("casescop", "casescope"), ("casescope/a3", "casescope/a2"), ("pathvew", "pathview")):
+        with pytest.raises(UnknownNameError, match=f"Did you mean {near!r}") as caught:
+            call("items", "build", name, cases)
+        known = caught.value.known
+        assert known[:3] == ("evipath", "casescope", "pathview")
+        assert {"evipath/integration", "casescope/g1", "pathview/object-counting"} <= set(known)
 
 
 @pytest.mark.network

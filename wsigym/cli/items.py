@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wsigym.errors import InvalidArgumentError, RunError
+from wsigym.errors import InvalidArgumentError, RunError, UnknownNameError
 
 from .endpoint import EndpointsFile, Settings, chosen_endpoint
 from .models import told_spent
@@ -21,7 +21,7 @@ from .table import console_for_tables
 if TYPE_CHECKING:
     from wsigym.agents.endpoints import Endpoint
     from wsigym.cohorts import Asked, Cohort
-    from wsigym.cohorts.builders import Reword
+    from wsigym.cohorts.builders import Build, Built, Reword
 
 __all__ = ["app"]
 
@@ -45,7 +45,7 @@ CELL = "organ,magnification"
 def build(
     task: Annotated[
         str,
-        typer.Argument(metavar="SUITE/TASK", help="Such as evipath/interpretation; pathview alone is all its tasks."),
+        typer.Argument(metavar="SUITE[/TASK]", help="Such as evipath/interpretation; a suite alone is all its tasks."),
     ],
     cohort: Folder,
     encoder: Annotated[
@@ -73,10 +73,11 @@ def build(
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build the items of a task and their references. They replace those that the cohort has."""
+    """Build the items of a task, or of all of a suite, and their references. They replace those that the cohort has."""
     from wsigym.cohorts import Cohort
-    from wsigym.cohorts.builders import Build, build_items
+    from wsigym.cohorts.builders import Build
 
+    tasks = _tasks(task)
     loaded = Cohort.load(cohort, allow_outside=allow_outside)
     if max_cost is not None and stem_endpoint is None:
         raise InvalidArgumentError("--max-cost is what --stem-endpoint may cost, and none is given.")
@@ -91,14 +92,57 @@ def build(
     if stem_endpoint is not None:
         endpoint = chosen_endpoint(stem_endpoint, None, None, endpoints, settings)
         plan = replace(plan, reword=_rewording(endpoint, loaded.root / STEMS, max_cost, egress))
-    built = build_items(task, loaded, plan)
-    dropped = {reason: count for reason, count in built.dropped.items() if count}
+    built, not_built = _build_tasks(tasks, loaded, plan)
     if as_json:
-        typer.echo(json.dumps({"task": task, "items": len(built.asked), "dropped": dropped}, indent=2))
+        typer.echo(json.dumps(_json(task, built, not_built), indent=2))
         return
-    typer.echo(f"{task}: {len(built.asked):,} items in {cohort}")
-    for reason, count in dropped.items():
-        typer.echo(f"  {count:,} left out: {reason}")
+    for name in tasks:
+        if name in not_built:
+            typer.echo(not_built[name])
+            continue
+        typer.echo(f"{name}: {len(built[name].asked):,} items in {cohort}")
+        for reason, count in _dropped(built[name]).items():
+            typer.echo(f"  {count:,} left out: {reason}")
+
+
+def _tasks(name: str) -> list[str]:
+    """The task itself, or the tasks of a suite. Raises `UnknownNameError`."""
+    from wsigym.cohorts.builders import BUILDERS, pathview
+
+    known = [*BUILDERS, *(f"{PATHVIEW}/{rule.name}" for rule in pathview.TASKS)]
+    suites = dict.fromkeys(each.partition("/")[0] for each in known)
+    if name not in known and name not in suites:
+        raise UnknownNameError("suite or task with items to build", name, [*suites, *known])
+    return [each for each in known if name in (each, each.partition("/")[0])]
+
+
+def _build_tasks(tasks: list[str], cohort: Cohort, plan: Build) -> tuple[dict[str, Built], dict[str, str]]:
+    """What was built of each task, and why nothing of the others. Raises the first reason where that is all."""
+    from wsigym.cohorts.builders import build_items
+
+    built: dict[str, Built] = {}
+    not_built: dict[str, InvalidArgumentError] = {}
+    for task in tasks:
+        try:
+            built[task] = build_items(task, cohort, plan)
+        except InvalidArgumentError as error:
+            not_built[task] = error
+    if not built:
+        raise next(iter(not_built.values()))
+    return built, {task: str(error) for task, error in not_built.items()}
+
+
+def _dropped(built: Built) -> dict[str, int]:
+    return {reason: count for reason, count in built.dropped.items() if count}
+
+
+def _json(task: str, built: Mapping[str, Built], not_built: Mapping[str, str]) -> dict[str, object]:
+    """One task's numbers by themselves, a suite's by task."""
+    items = {name: len(each.asked) for name, each in built.items()}
+    dropped = {name: _dropped(each) for name, each in built.items()}
+    if task in built:
+        return {"task": task, "items": items[task], "dropped": dropped[task]}
+    return {"task": task, "items": items, "dropped": dropped, "not_built": dict(not_built)}
 
 
 def _rewording(endpoint: Endpoint, folder: Path, max_cost: float | None, egress: str) -> Reword:
