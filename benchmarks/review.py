@@ -20,14 +20,22 @@ from wsigym.errors import InvalidArgumentError, UnknownNameError
 
 from .task import by_lot
 
-__all__ = ["contact_sheet", "items_of", "items_to_review"]
+__all__ = ["contact_sheet", "items_of", "items_to_review", "legend"]
 
 COLUMNS, SIDE_PX, GAP_PX, MAX_LINES = 5, 360, 12, 24
 """Items side by side, the square of an item's images, what lies between items, and the most lines of text below."""
 
 LINE_CHARS, LINE_PX, FONT_PX = 60, 14, 11
-PAPER, INK, RIGHT, GIVEN = (255, 255, 255), (30, 30, 30), (20, 140, 60), (30, 90, 220)
+Colour = tuple[int, int, int]
+PAPER, INK, FAINT = (255, 255, 255), (30, 30, 30), (110, 110, 110)
+ASKED, RIGHT = (0, 70, 255), (0, 150, 50)
+BOX_PX = 2
+"""How wide the lines of boxes are."""
+
 THOUSAND = 1000
+
+BOXES = ("asked_box", "boxes")
+"""Fields of a reference's provenance that are drawn."""
 
 
 def items_of(cohort: Cohort, name: str) -> list[Asked]:
@@ -55,7 +63,7 @@ def items_to_review(asked: Sequence[Asked], count: int, seed: int) -> list[Asked
 
 
 def contact_sheet(cohort: Cohort, asked: Sequence[Asked]) -> Image.Image:
-    """RGB: a cell for each item. The answer and its boxes are green, other boxes that the item rests on blue.
+    """RGB: a cell for each item. The answer and the boxes that it rests on are green, a box that is asked about blue.
 
     Raises `SlideError` where an image cannot be read.
     """
@@ -86,21 +94,35 @@ def _shown(cohort: Cohort, asked: Asked) -> Image.Image | None:
     parts = tuple(part for image in images for part in image.parts)
     spec = images[0] if len(images) == 1 else ImageSpec(tiles=parts)
     picture = Image.fromarray(np.ascontiguousarray(item_image(cohort, spec, SIDE_PX).image))
-    if len(parts) == 1:
-        draw = ImageDraw.Draw(picture)
-        answer = asked.reference.answer if asked.item.answer.kind == "boxes" else []
-        for boxes, colour in ((asked.reference.provenance.get("boxes", []), GIVEN), (answer, RIGHT)):
-            for x1, y1, x2, y2 in boxes:
-                corners = (x1 * picture.width, y1 * picture.height, x2 * picture.width, y2 * picture.height)
-                draw.rectangle([corner / THOUSAND for corner in corners], None, colour, 1)
+    draw = ImageDraw.Draw(picture)
+    for boxes, colour in _boxes(asked):
+        for x1, y1, x2, y2 in boxes:
+            corners = (x1 * picture.width, y1 * picture.height, x2 * picture.width, y2 * picture.height)
+            draw.rectangle([corner / THOUSAND for corner in corners], None, colour, BOX_PX)
     return picture
 
 
-def _lines(asked: Asked) -> list[tuple[str, tuple[int, int, int]]]:
-    item, reference = asked.item, asked.reference
-    lines: list[tuple[str, tuple[int, int, int]]] = []
+def _boxes(asked: Asked) -> list[tuple[list[list[int]], Colour]]:
+    """The boxes of an item of one image by their colour: the one asked about, those that the answer rests on."""
+    if sum(len(image.parts) for image in asked.item.images) != 1:
+        return []
+    known = asked.reference.provenance
+    given = [known["asked_box"]] if "asked_box" in known else []
+    answer = asked.reference.answer if asked.item.answer.kind == "boxes" else known.get("boxes", [])
+    return [(boxes, colour) for boxes, colour in ((given, ASKED), (answer, RIGHT)) if boxes]
 
-    def add(text: str, colour: tuple[int, int, int] = INK) -> None:
+
+def legend(asked: Asked) -> list[tuple[str, Colour]]:
+    """What the boxes of an item are, a line a colour."""
+    said = {ASKED: "Blue: the box in the question", RIGHT: "Green: what the answer rests on"}
+    return [(said[colour], colour) for _, colour in _boxes(asked)]
+
+
+def _lines(asked: Asked) -> list[tuple[str, Colour]]:
+    item, reference = asked.item, asked.reference
+    lines: list[tuple[str, Colour]] = []
+
+    def add(text: str, colour: Colour = INK) -> None:
         lines.extend((line, colour) for line in textwrap.wrap(text, LINE_CHARS, max_lines=4, placeholder=" ..."))
 
     add(f"{item.suite}/{item.task}  {item.item_id}  {item.split or 'no split'}")
@@ -111,6 +133,7 @@ def _lines(asked: Asked) -> list[tuple[str, tuple[int, int, int]]]:
         add(f"{letter(place)}. {option}", RIGHT if place == reference.answer else INK)
     if not item.options:
         add(f"Answer: {reference.answer}", RIGHT)
+    lines.extend(legend(asked))
     source: dict[str, Any] = {**dict[str, Any](item.group.items()), **reference.strata, **reference.provenance}
-    add("; ".join(f"{key} {value}" for key, value in source.items() if key != "boxes" and value is not None), GIVEN)
+    add("; ".join(f"{key} {value}" for key, value in source.items() if key not in BOXES and value is not None), FAINT)
     return lines

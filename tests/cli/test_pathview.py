@@ -14,6 +14,7 @@ from pathview_builder import boxes, build_sources, source
 from PIL import Image
 from typer.testing import CliRunner
 
+from wsigym.benchmarks.review import RIGHT
 from wsigym.cli import app
 from wsigym.errors import CohortError, InvalidArgumentError, UnknownNameError
 
@@ -89,7 +90,7 @@ def test_review_writes_a_sheet(built: Path, call: Callable[..., str], tmp_path: 
     with Image.open(tmp_path / "a.png") as image:
         assert image.width == 5 * 372 + 12
         pixels = np.asarray(image.convert("RGB")).reshape(-1, 3)
-    assert (pixels == (20, 140, 60)).all(axis=1).any()  # an answer's box
+    assert (pixels == RIGHT).all(axis=1).any()  # an answer's box
     call("review", "pathview/object-counting", "--cohort", built, "--n", 8, "--out", tmp_path / "b.png")
     with pytest.raises(UnknownNameError, match="pathview/object-counting"):
         call("review", "pathview/counting", "--cohort", built, "--out", tmp_path / "c.png")

@@ -80,6 +80,15 @@ def test_csv_is_one_table(call: Call, run_folder: Path) -> None:
     assert next(csv.DictReader(io.StringIO(printed)))["organ"] == "Lung"
 
 
+def test_csv_of_the_evidence_shown_is_that_of_budgets(call: Call, tmp_path: Path) -> None:
+    few = [record(1.0, task="integration", budget="all", metrics={"options": 4}, patient=f"p{i}") for i in range(6)]
+    folder = written_run(tmp_path / "E", few, task="integration")
+    code, printed, _ = call(folder, "--csv", "--budgets")
+    (row,) = csv.DictReader(io.StringIO(printed))
+    assert (code, row["budget"], row["accuracy"]) == (0, "all", "1.0")
+    assert "difference" in row
+
+
 def test_what_agents_took_stands_below_and_is_a_table_of_its_own(call: Call, tmp_path: Path) -> None:
     records = [agent_record(0.5, request(), patient=f"p{i}", slide=f"s{i}") for i in range(3)]
     folder = written_run(tmp_path / "A", [*records, *patients([0.1, 0.2, 0.3])])

@@ -17,6 +17,9 @@ __all__ = ["console_for_tables", "table"]
 PIPED_WIDTH = 120
 """Characters a line where the output is no terminal."""
 
+BUDGET_TABLES = ("budgets", "evidence_shown")
+"""What --budgets asks for: of items the budget is how much evidence is shown."""
+
 
 def table(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders that `wsigym run` or `sweep` wrote.")],
@@ -28,7 +31,9 @@ def table(
     confidence: Annotated[
         bool, typer.Option("--confidence", help="Whether the stated confidence knows which answers are right.")
     ] = False,
-    budgets: Annotated[bool, typer.Option("--budgets", help="The budget curve: score against the budget.")] = False,
+    budgets: Annotated[
+        bool, typer.Option("--budgets", help="Score against the budget; of items, against the evidence shown.")
+    ] = False,
     published: Annotated[bool, typer.Option("--published", help="The paper's figures beside these.")] = False,
     cost: Annotated[
         bool, typer.Option("--cost", help="Tokens, USD and seconds of agents; shown by itself where agents played.")
@@ -113,7 +118,8 @@ def table(
         typer.echo(tables_to_json(tables))
     elif as_csv:
         name = asked[0] if asked else tables[0].name
-        typer.echo(next(found for found in tables if found.name == name).to_csv(), nl=False)
+        names = BUDGET_TABLES if name == "budgets" else (name,)
+        typer.echo(next(found for found in tables if found.name in names).to_csv(), nl=False)
     else:
         console = console_for_tables()
         for number, found in enumerate(tables):

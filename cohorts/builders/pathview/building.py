@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -230,7 +231,12 @@ def _asked(
             "split": split,
         }
     )
-    provenance = {"image": picture.name, "boxes": list(question.boxes), **question.notes}
+    provenance: dict[str, Any] = {"image": picture.name}
+    if question.asked_box is not None:
+        provenance["asked_box"] = question.asked_box
+    if question.boxes:
+        provenance["boxes"] = list(question.boxes)
+    provenance |= question.notes
     reference = EvidenceReference(
         item_id=asking.key,
         answer=options.index(question.right) if options else question.right,

@@ -54,8 +54,8 @@ class Question:
     """An item before it has an id.
 
     `right` is the answer: the text of an option, or what the format holds. `options` are all of them, in a fixed order
-    where `ordered`, else in any. `boxes` are what the question or the answer rests on, for people who review it;
-    `notes` go to the reference's provenance.
+    where `ordered`, else in any. For people who review it, `asked_box` is the box that the question names, `boxes` are
+    the annotations that the answer rests on; `notes` go to the reference's provenance.
     """
 
     text: str
@@ -63,6 +63,7 @@ class Question:
     right: Any
     options: tuple[str, ...] = ()
     ordered: bool = False
+    asked_box: list[int] | None = None
     boxes: tuple[list[int], ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
 

@@ -54,7 +54,7 @@ def ground(field: Field, asking: Asking, target: str) -> Question:
     """OGD: all boxes of an object."""
     certain(field, target)
     boxes = [field.shown_as(place) for place in field.of(target).tolist()]
-    return Question(f"Locate all objects of this category: {target}.", BOXES, boxes, boxes=tuple(boxes))
+    return Question(f"Locate all objects of this category: {target}.", BOXES, boxes)
 
 
 def classify_region(field: Field, asking: Asking, _: str) -> Question:
@@ -86,7 +86,7 @@ def classify_object(field: Field, asking: Asking, _: str) -> Question:
         raise NotAskedError("every object shares its box with another category")
     right, box = field.names[field.labels[place]], field.shown_as(place)
     text = f"Which category best describes the predominant finding in the region {in_words(box)}?"
-    return Question(text, CHOOSE, right, asking.choices(right, asking.categories(field)), boxes=(box,))
+    return Question(text, CHOOSE, right, asking.choices(right, asking.categories(field)), asked_box=box)
 
 
 def _by_category(field: Field, asking: Asking, most: int | None = None) -> Iterator[int]:
@@ -175,7 +175,8 @@ def nearest(field: Field, asking: Asking, _: str) -> Question:
     nearest_box = field.shown_as(int(np.argmin(np.where(field.labels == best[0], distance, np.inf))))
     text = f"The box {in_words(box)} marks a region. Which category is nearest to it?"
     notes = {"distance_px": round(float(by_label[best[0]]), 2)}
-    return Question(text, CHOOSE, right, asking.choices(right, others), boxes=(box, nearest_box), notes=notes)
+    options = asking.choices(right, others)
+    return Question(text, CHOOSE, right, options, asked_box=box, boxes=(nearest_box,), notes=notes)
 
 
 def _distances(field: Field, place: int) -> npt.NDArray[np.float64]:

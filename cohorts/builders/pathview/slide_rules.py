@@ -32,7 +32,7 @@ def ground_lesion(field: Field, asking: Asking, target: str) -> Question:
     """LGD: the boxes of all foci of a lesion, each its own."""
     certain(field, target)
     boxes = [field.shown_as(place) for place in field.of(target).tolist()]
-    return Question(f"Locate all regions of this category: {target}.", BOXES, boxes, boxes=tuple(boxes))
+    return Question(f"Locate all regions of this category: {target}.", BOXES, boxes)
 
 
 def estimate_area(field: Field, asking: Asking, target: str) -> Question:

@@ -242,6 +242,8 @@ def _picture(cohort: Cohort, source: Source, where: str, row: Mapping[str, str])
         annotated_as: tuple[str, ...] = (entry.slide_id,)
     elif "file" in row:
         image = ImageSpec(file=row["file"], magnification=magnification)
+        if outside := cohort.outside(row["file"]):
+            raise _CellError("file", outside)
         said = not_an_image(cohort.root / row["file"], decode=False)
         if said:
             raise _CellError(

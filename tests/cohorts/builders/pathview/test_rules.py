@@ -68,7 +68,7 @@ def test_region_tasks(tmp_path: Path) -> None:
     assert right(density) == quadrants[str(density.reference.strata["target"])]
     assert density.item.options[-1] == INSUFFICIENT
     given = one(cohort, "object-classification")
-    (box,) = given.reference.provenance["boxes"]
+    box = given.reference.provenance["asked_box"]
     assert right(given) == ("lymphocyte" if box == [750, 750, 800, 800] else "tumour cell")
     assert str(box) in given.item.question
     assert done.items["region-trap"] == 0  # no other organ to offer
@@ -125,7 +125,8 @@ MIXED = "every object shares its box with another category"
 def test_the_nearest_category_is_edge_to_edge(tmp_path: Path, rows: tuple[Row, ...], answer: dict[str, str]) -> None:
     _, cohort = built(tmp_path, *rows)
     asked = one(cohort, "spatial-relation")
-    given, nearest = asked.reference.provenance["boxes"]
+    given, (nearest,) = asked.reference.provenance["asked_box"], asked.reference.provenance["boxes"]
+    assert str(given) in asked.item.question
     of = {(row[2] * 5, row[3] * 5, row[4] * 5, row[5] * 5): row[1] for row in rows}
     names = {"T": "tumour cell", "L": "lymphocyte"}
     assert names[of[tuple(nearest)]] == right(asked)
@@ -145,7 +146,7 @@ def test_two_categories_as_near_are_not_asked(tmp_path: Path) -> None:
     asked = load_items(cohort, "pathview", "object-counting")
     assert asked
     # From L or H the tumour cell is nearest; from it, both are 10 px away, so that it is never the given box.
-    box = one(cohort, "spatial-relation").reference.provenance["boxes"][0]
+    box = one(cohort, "spatial-relation").reference.provenance["asked_box"]
     assert box != [250, 250, 300, 300]
     assert right(one(cohort, "spatial-relation")) == "tumour cell"
 
@@ -154,10 +155,10 @@ def test_distances_that_differ_by_less_than_annotations_can_are_ties(tmp_path: P
     rows: tuple[Row, ...] = (("a", "T", 50, 50, 60, 60), ("a", "L", 70, 50, 80, 60), ("a", "H", 30, 50, 39.7, 60))
     for place in range(8):  # whatever the lot draws
         _, cohort = built(tmp_path / str(place), *rows)
-        assert one(cohort, "spatial-relation").reference.provenance["boxes"][0] != [250, 250, 300, 300]
+        assert one(cohort, "spatial-relation").reference.provenance["asked_box"] != [250, 250, 300, 300]
         build_pathview(cohort, ["spatial-relation"], seed=place)
         again = one(Cohort.load(tmp_path / str(place)), "spatial-relation")
-        assert again.reference.provenance["boxes"][0] != [250, 250, 300, 300]
+        assert again.reference.provenance["asked_box"] != [250, 250, 300, 300]
 
 
 @pytest.mark.parametrize(
