@@ -64,6 +64,32 @@ def test_build_says_what_was_built_and_dropped(cohort: Path, call: Callable[...,
         call("items", "build", "pathview", cohort, "--encoder", "minilm")
 
 
+def test_every_dropped_annotation_is_listed_with_its_file_and_row(tmp_path: Path, call: Callable[..., str]) -> None:
+    """Whether it is found while files are read, among an image's annotations, or on no image of the source."""
+    rows = [("a", "T", 10, 10, 30, 30), ("a", "L", 50, 10, 50, 30), ("a", "glass", 60, 60, 90, 90),
+            ("aa", "L", 10, 10, 30, 30), ("a", "T", 190, 10, 230, 30)]  # fmt: skip
+    more = boxes((" a ", "T", 60, 60, 80, 80), ("A", "T", 1, 1, 9, 9), ("A", "L", 3, 3, 3, 9))
+    build_sources(tmp_path, source(annotations="pathview/*.csv"), {"boxes.csv": boxes(*rows), "more.csv": more})
+    said = call("items", "build", "pathview", tmp_path)
+    with (tmp_path / "references/pathview/dropped.csv").open() as file:
+        found = [
+            (row["annotation"], row["image"], row["label"], row["reason"])
+            for row in csv.DictReader(file)
+            if not row["task"]
+        ]
+    strange = "no image of the source has this name"
+    assert sorted(found) == [
+        ("pathview/boxes.csv:3", "a", "L", "its box has no area"),
+        ("pathview/boxes.csv:4", "a", "glass", "background"),
+        ("pathview/boxes.csv:5", "aa", "L", strange),
+        ("pathview/boxes.csv:6", "a", "T", "its box is out of bounds"),
+        ("pathview/more.csv:3", "A", "T", strange),
+        ("pathview/more.csv:4", "A", "L", "its box has no area"),
+    ]
+    assert f"2 annotations left out: {strange}" in said
+    assert "2 annotations left out: its box has no area" in said
+
+
 def test_run_and_tables(built: Path, call: Callable[..., str], tmp_path: Path) -> None:
     for task in ("object-counting", "region-classification"):
         call("run", f"pathview/{task}", "--cohort", built, "--policy", "oracle", "--out", tmp_path / task)

@@ -118,8 +118,8 @@ def table(
         typer.echo(tables_to_json(tables))
     elif as_csv:
         name = asked[0] if asked else tables[0].name
-        names = BUDGET_TABLES if name == "budgets" else (name,)
-        typer.echo(next(found for found in tables if found.name in names).to_csv(), nl=False)
+        wanted = BUDGET_TABLES if name == "budgets" else (name,)
+        typer.echo(next(found for found in tables if found.name in wanted).to_csv(), nl=False)
     else:
         console = console_for_tables()
         for number, found in enumerate(tables):

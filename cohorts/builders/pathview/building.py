@@ -191,9 +191,11 @@ class _SourceBuilder:
         known = {name for picture in pictures for name in picture.annotated_as}
         for image in self._marks.images:
             if image not in known:
-                count = len(self._marks.of_image(image).labels)
-                for _ in range(count):
-                    self._writer.annotation(self._marks.source, image, "", "", "no image of the source has this name")
+                found = self._marks.of_image(image)
+                for label, place in zip(found.labels.tolist(), found.places.tolist(), strict=True):
+                    raw, where = self._marks.labels[label], self._marks.where(place)
+                    reason = "no image of the source has this name"
+                    self._writer.annotation(self._marks.source, image, raw, where, reason)
 
 
 def _fraction(

@@ -108,9 +108,8 @@ def field_of(
 
     def drop(which: Any, reason: str, *, is_doubt: bool = True) -> None:
         for row in np.flatnonzero(which & alive).tolist():
-            drops.annotation(
-                picture.source, picture.name, marks.labels[found.labels[row]], str(found.rows[row]), reason
-            )
+            where = marks.where(int(found.places[row]))
+            drops.annotation(picture.source, picture.name, marks.labels[found.labels[row]], where, reason)
             if is_doubt and place_of[row] != BACKGROUND:
                 unsure[names[place_of[row]]] += 1
         alive[which] = False

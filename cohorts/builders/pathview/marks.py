@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,13 +42,13 @@ class Drops(Protocol):
 @dataclass(frozen=True)
 class MarksOfImage:
     """The annotations of one image in the order of their files: `labels` (n,) are places in `Marks.labels`, `boxes`
-    (n, 4) are x1, y1, x2, y2 in annotation pixels, `rows` (n,) say where each stands. `outlines` has those that are
-    known, by place here; `faulty` counts annotations whose box could not be read, by label. `frame` is the (width,
-    height) in pixels of what was annotated, None where the files do not say it."""
+    (n, 4) are x1, y1, x2, y2 in annotation pixels, `places` (n,) are those that `Marks.where` takes. `outlines` has
+    those that are known, by place here; `faulty` counts annotations whose box could not be read, by label. `frame` is
+    the (width, height) in pixels of what was annotated, None where the files do not say it."""
 
     labels: npt.NDArray[np.uint16]
     boxes: npt.NDArray[np.float64]
-    rows: npt.NDArray[np.int64]
+    places: npt.NDArray[np.intp]
     outlines: dict[int, Outline]
     faulty: Counter[str]
     frame: tuple[float, float] | None
@@ -72,6 +73,8 @@ class Marks:
         self._labels = array("H")
         self._boxes = array("d")
         self._rows = array("i")
+        self._files: list[str] = []
+        self._starts: list[int] = []  # of each file its first annotation
         self._outlines: dict[int, Outline] = {}
         self._faulty: dict[str, Counter[str]] = {}
         self._frames: dict[str, tuple[float, float]] = {}
@@ -108,7 +111,14 @@ class Marks:
             self._labels.append(self._place_of(label, file, row))
             self._boxes.extend((x1, y1, x2, y2))
             self._rows.append(row)
+            if not self._files or self._files[-1] != file:
+                self._files.append(file)
+                self._starts.append(len(self) - 1)
         return why
+
+    def where(self, place: int) -> str:
+        """The file and row of an annotation."""
+        return _place(self._files[bisect_right(self._starts, place) - 1], self._rows[place])
 
     def frame(self, image: str, width: float, height: float) -> None:
         """Say how large the image was when it was annotated, in annotation pixels."""
@@ -118,14 +128,14 @@ class Marks:
         """Tell of an annotation that cannot be used."""
         self._place_of(label, file, row)
         self._faulty.setdefault(image, Counter())[label] += 1
-        self._drops.annotation(self.source, image, label, f"{file}:{row}", reason)
+        self._drops.annotation(self.source, image, label, _place(file, row), reason)
 
     def _place_of(self, label: str, file: str, row: int) -> int:
         place = self._label_of.get(label)
         if place is None:
             place = self._label_of[label] = len(self.labels)
             self.labels.append(label)
-            self.first.append(f"{file}:{row}")
+            self.first.append(_place(file, row))
             if place > MAX_LABELS:
                 raise InvalidArgumentError(f"source {self.source!r} has more than {MAX_LABELS:,} raw labels.")
         return place
@@ -148,15 +158,18 @@ class Marks:
         faulty, frame = self._faulty.get(image, Counter()), self._frames.get(image)
         place = self._image_of.get(image)
         if place is None:
-            empty = np.zeros(0, np.int64)
+            empty = np.zeros(0, np.intp)
             return MarksOfImage(empty.astype(np.uint16), np.zeros((0, 4)), empty, {}, faulty, frame)
         chosen = self._order[self._bounds[place] : self._bounds[place + 1]]
         labels = np.frombuffer(self._labels, np.uint16)[chosen]
         boxes = np.frombuffer(self._boxes, np.float64).reshape(-1, 4)[chosen]
-        rows = np.frombuffer(self._rows, np.intc)[chosen].astype(np.int64)
         outlines = (
             {place: self._outlines[at] for place, at in enumerate(chosen.tolist()) if at in self._outlines}
             if self._outlines
             else {}
         )
-        return MarksOfImage(labels, boxes, rows, outlines, faulty, frame)
+        return MarksOfImage(labels, boxes, chosen, outlines, faulty, frame)
+
+
+def _place(file: str, row: int) -> str:
+    return f"{file}:{row}"

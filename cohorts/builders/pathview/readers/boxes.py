@@ -54,7 +54,7 @@ def _read(name: str, rows: csv._reader, marks: Marks, faults: Faults) -> None:  
             faults.add(name, rows.line_num, *_wrong(header, row, places))
             continue
         box = (a, b, c, d) if corners else (a, b, a + c, b + d)
-        why = marks.add(name, rows.line_num, row[image], row[label].strip(), box)
+        why = marks.add(name, rows.line_num, row[image].strip(), row[label].strip(), box)
         if why is not None:
             marks.unusable.add(name, rows.line_num, *_no_box(header, row, places, why))
 
