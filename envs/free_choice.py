@@ -37,7 +37,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import EpisodeOverError, InvalidArgumentError
 
 from .exploration import ExplorationEnv
 from .policy import Info, Observation
@@ -159,7 +159,8 @@ class FreeChoice(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """An `ExplorationEnv` with `schedule="free"` by one discrete action; the module's docstring is the card.
 
     `scorer` scores the tiles. What it says of a tile is kept for later episodes, as the same slides come again in
-    training. Raises `InvalidArgumentError` for other environments, and for an action that is no slot.
+    training. Raises `InvalidArgumentError` for other environments, and for an action that is no slot, `EpisodeOverError` before the
+    first `reset`.
     """
 
     def __init__(self, env: gym.Env[Any, Any], scorer: PageScorer) -> None:
@@ -175,6 +176,7 @@ class FreeChoice(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._page_size = base.page_size
         self._tiles = OpenTiles(base.magnifications)
         self._known: dict[tuple[str, LevelBox], Numbers] = {}
+        self._seen_frontier: tuple[LevelBox | None, ...] | None = None
         self.observation_space = choice_space(len(base.magnifications))
         self.action_space = spaces.Discrete(FRONTIER_SLOTS)
 
@@ -197,8 +199,17 @@ class FreeChoice(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return numbers, reward, terminated, truncated, seen
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """bool (64,): which slots may be chosen. What sb3-contrib's MaskablePPO asks for."""
+        """bool (64,): which slots may be chosen. What sb3-contrib's MaskablePPO asks for.
+
+        As `step`, it raises `EpisodeOverError` before the first `reset`.
+        """
         return slots_mask(self._frontier)
+
+    @property
+    def _frontier(self) -> tuple[LevelBox | None, ...]:
+        if self._seen_frontier is None:
+            raise EpisodeOverError("FreeChoice has no open tiles before reset(); call reset() first.")
+        return self._seen_frontier
 
     def _seen(self, observation: Observation, info: dict[str, Any]) -> tuple[dict[str, Numbers], dict[str, Any]]:
         """Take in the page that is shown now."""
@@ -206,7 +217,7 @@ class FreeChoice(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._tiles.add(descriptions, info)
         self._scores = np.zeros(self._page_size, np.float32)
         self._scores[: len(descriptions)] = descriptions[:, 0]
-        self._frontier: tuple[LevelBox | None, ...] = info["frontier"]
+        self._seen_frontier = info["frontier"]
         return self._tiles.numbers(info), info | {"action_mask": self.action_masks().astype(np.int8)}
 
     def _descriptions(self, observation: Observation, info: Info) -> Numbers:

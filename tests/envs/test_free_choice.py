@@ -22,7 +22,7 @@ from wsigym.envs.exploration import ExplorationEnv
 from wsigym.envs.free_choice import FreeChoice, described
 from wsigym.envs.leaks import secrets_of
 from wsigym.envs.tile_search import STOP
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import EpisodeOverError, InvalidArgumentError
 
 POSITIVE = {"slide_id": "positive"}
 
@@ -157,6 +157,9 @@ def test_what_it_refuses(folder: Path) -> None:
     env = make(folder, budget="tiles=60")
     with pytest.raises(InvalidArgumentError, match="Put no other wrapper of actions below"):
         FreeChoice(env, StainDensity())
+    for too_early in (lambda: env.step(0), env.action_masks):
+        with pytest.raises(EpisodeOverError, match="before reset"):
+            too_early()
     env.reset(seed=0)
     for action in (64, -1, "open", None, 0.5):
         with pytest.raises(InvalidArgumentError, match="slots 0 to 63"):
