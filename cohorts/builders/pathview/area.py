@@ -12,6 +12,7 @@ from PIL import Image
 from wsigym.slides.tissue import tissue_mask, tissue_mask_of
 
 from ...cohort import Cohort
+from ...transparency import on_white
 from .marks import Outline
 from .sources import Picture
 
@@ -29,7 +30,7 @@ def tissue_of(cohort: Cohort, picture: Picture) -> npt.NDArray[np.bool_]:
     if picture.image.slide_id is None:
         with Image.open(cohort.root / str(picture.image.file)) as image:
             image.thumbnail((GRID_PX, GRID_PX))
-            return tissue_mask_of(np.asarray(image.convert("RGB")))
+            return tissue_mask_of(np.asarray(on_white(image)))
     slide = cohort.open(picture.image.slide_id)
     assert picture.image.magnification is not None
     mapped = tissue_mask(slide, picture.image.magnification)

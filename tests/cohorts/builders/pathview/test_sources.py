@@ -12,6 +12,7 @@ from cohort_builder import APERIO_40X, build_cohort
 from hypothesis import given
 from hypothesis import strategies as st
 from pathview_builder import LABELS, boxes, build_sources, source
+from PIL import Image
 from slides_builder import write_slide
 
 from wsigym.cohorts import Cohort, ImageSpec, load_items
@@ -209,6 +210,23 @@ def test_area_is_a_share_of_tissue(tmp_path: Path) -> None:
     (asked,) = load_items(Cohort.load(tmp_path), "pathview", "area-estimation")
     assert asked.reference.provenance["fraction"] == pytest.approx(0.2, abs=0.01)
     assert asked.item.options[asked.reference.answer] == "0%-25%"
+
+
+def test_what_is_transparent_is_no_tissue(tmp_path: Path) -> None:
+    """A view whose right half is pink under alpha 0; the lesion is on half of what is left."""
+    build_cohort(tmp_path, slides=[], pixels=False)
+    pixels = np.full((256, 256, 4), (220, 120, 170, 255), np.uint8)
+    pixels[:, 128:, 3] = 0
+    pixels[192:] = 255
+    mask = np.zeros((256, 256), np.uint8)
+    mask[:150, :128] = 1
+    text = source("w", "slide", "semantic", annotations="pathview/*.npy", classes={"1": "lesion"})
+    build_sources(tmp_path, text, images=())
+    np.save(tmp_path / "pathview" / "a.npy", mask)
+    Image.fromarray(pixels).save(tmp_path / "pathview" / "a.png")
+    build_pathview(Cohort.load(tmp_path), ["area-estimation"])
+    (asked,) = load_items(Cohort.load(tmp_path), "pathview", "area-estimation")
+    assert asked.reference.provenance["fraction"] == pytest.approx(150 / 192, abs=0.01)
 
 
 @pytest.mark.parametrize(("right", "asked"), [(512 + 30, False), (512 - 30, False), (700, True)])
