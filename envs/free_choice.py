@@ -159,8 +159,8 @@ class FreeChoice(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """An `ExplorationEnv` with `schedule="free"` by one discrete action; the module's docstring is the card.
 
     `scorer` scores the tiles. What it says of a tile is kept for later episodes, as the same slides come again in
-    training. Raises `InvalidArgumentError` for other environments, and for an action that is no slot, `EpisodeOverError` before the
-    first `reset`.
+    training. Raises `InvalidArgumentError` for other environments, and for an action that is no slot; `step` and
+    `action_masks` raise `EpisodeOverError` before the first `reset`.
     """
 
     def __init__(self, env: gym.Env[Any, Any], scorer: PageScorer) -> None:
@@ -199,10 +199,7 @@ class FreeChoice(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return numbers, reward, terminated, truncated, seen
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """bool (64,): which slots may be chosen. What sb3-contrib's MaskablePPO asks for.
-
-        As `step`, it raises `EpisodeOverError` before the first `reset`.
-        """
+        """bool (64,): which slots may be chosen. What sb3-contrib's MaskablePPO asks for."""
         return slots_mask(self._frontier)
 
     @property
