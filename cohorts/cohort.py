@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError, UnknownNameError
+from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideError, SlideOpenError, UnknownNameError
 from wsigym.slides import Slide, open_slide
 
 from .files import (
@@ -28,7 +28,7 @@ from .files import (
     read_lines,
     read_manifest,
 )
-from .invariants import is_url, manifest_faults, path_faults, region_faults, slide_faults, tree_of
+from .invariants import Fence, is_url, manifest_faults, path_faults, region_faults, slide_faults, tree_of
 from .item_files import evidence_faults
 from .models import SPLITS, DiagnosticPath, Manifest, Node, SlideEntry
 from .regions import Region, read_regions
@@ -51,6 +51,7 @@ class Cohort:
         nodes: Sequence[tuple[int, Node]],
         paths: Sequence[DiagnosticPath],
         sha256: str,
+        fence: Fence,
     ) -> None:
         self.root = root
         self.name = manifest.name
@@ -59,7 +60,7 @@ class Cohort:
         self.paths = tuple(paths)
         self.sha256 = sha256
         self._index_of = {entry.slide_id: index for index, entry in enumerate(manifest.slides)}
-        self._places = places
+        self._places, self._fence = places, fence
         self._node_lines = tuple(line for line, _ in nodes)
         self._opened: dict[str, Slide] = {}
 
@@ -67,8 +68,8 @@ class Cohort:
     def load(cls, folder: str | Path, *, allow_outside: bool = False) -> Cohort:
         """Read and validate the text files of a cohort folder (or of that which holds the `cohort.json` given).
 
-        `allow_outside` permits slide paths that are absolute, leave the folder, or are `file:` URLs; a symbolic link
-        inside the folder counts as inside. Raises `CohortError` with every fault found in `cohort.json`,
+        `allow_outside` permits slide paths that are absolute, leave the folder, or are `file:` URLs, and symbolic links
+        by which slides, images and features leave it. Raises `CohortError` with every fault found in `cohort.json`,
         `nodes.jsonl`, `paths.jsonl` and `regions/`.
         """
         cohort, faults = cls._read(folder, allow_outside)
@@ -107,9 +108,11 @@ class Cohort:
         from .builders.casescope.cases import source_faults  # which build upon this module
         from .builders.pathview.checking import pathview_faults
 
+        told = {fault.message for fault in faults if fault.file == MANIFEST}  # of slides that cannot be opened
         faults += source_faults(cohort.root)
         if cohort._places.whole:
-            return faults + pathview_faults(cohort) + list(evidence_faults(cohort))
+            later = [*pathview_faults(cohort), *evidence_faults(cohort)]
+            return faults + [fault for fault in later if fault.message not in told]
         sound = {
             slide_id
             for slide_id, index in index_of.items()
@@ -139,13 +142,15 @@ class Cohort:
             return None, [Fault(MANIFEST, None, "slides", "is empty, and there are no items; a cohort has one or both")]
         if manifest is None:
             return None, faults
-        faults += manifest_faults(manifest, places, allow_outside=allow_outside)
+        fence = Fence(root, allow_outside)
+        faults += manifest_faults(manifest, places, fence)
         if places.ids is not None:  # else what names a slide that is not there may name one whose id is not told
             tree = tree_of(nodes, places.ids)
             faults += tree.faults
             faults += path_faults(paths, tree, places.ids)
             faults += region_faults(root, places.ids)
-        return cls(root, manifest, places, nodes.valid, [path for _, path in paths.valid], digest(root)), faults
+        loaded = cls(root, manifest, places, nodes.valid, [path for _, path in paths.valid], digest(root), fence)
+        return loaded, faults
 
     def slide(self, slide_id: str) -> SlideEntry:
         """The manifest's entry of a slide. Raises `UnknownNameError`."""
@@ -160,9 +165,18 @@ class Cohort:
         """
         if slide_id not in self._opened:
             entry = self.slide(slide_id)
+            if outside := self.outside(entry.path):
+                raise SlideOpenError(outside)
             location = entry.path if is_url(entry.path) else str(self.root / entry.path)
             self._opened[slide_id] = open_slide(location, mpp=entry.mpp)
         return self._opened[slide_id]
+
+    def outside(self, path: str) -> str:
+        """How a path of the cohort's files leaves its folder, and what to do; "" where it does not, or is allowed to.
+
+        To be asked before a file that the cohort names is read; `open` does.
+        """
+        return self._fence.crossed_by(path)
 
     def nodes_of(self, slide_id: str) -> tuple[Node, ...]:
         """The annotated nodes of a slide, in the order of the file."""

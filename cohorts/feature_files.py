@@ -115,6 +115,8 @@ def _opened(cohort: Cohort, files: FeatureFiles) -> tuple[dict[str, _Array], lis
     faults: list[tuple[str, str]] = []
     for field, name in (("features", files.features), ("coordinates", files.coordinates)):
         try:
+            if outside := cohort.outside(name):
+                raise _NoFeatures(outside)
             array = _array(cohort.root / name, name)
             if field == "coordinates":
                 _check_coordinates(array, found.get("features"))

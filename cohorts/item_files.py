@@ -12,6 +12,7 @@ answers of kind diagnosis need an ontology.
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
@@ -271,6 +272,8 @@ def image_faults(
 
 def _image_fault(cohort: Cohort, spec: ImageSpec, decode: bool) -> str:
     if spec.file is not None:
+        if outside := cohort.outside(spec.file):
+            return outside
         said = not_an_image(cohort.root / spec.file, decode)
         return f"{spec.file!r} cannot be read as an image ({said}); a PNG or JPEG file is needed" if said else ""
     assert spec.slide_id is not None
@@ -291,9 +294,10 @@ def _image_fault(cohort: Cohort, spec: ImageSpec, decode: bool) -> str:
 
 def not_an_image(path: Path, decode: bool) -> str:
     """Why a file cannot be shown as an image, "" where it can. With `decode` it is read whole."""
-    if path.is_fifo() or path.is_char_device():  # reading one may wait for ever
-        return "not a regular file"
     try:
+        mode = path.stat().st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):  # reading one may wait for ever
+            return "not a regular file"
         with Image.open(path) as image:
             if image.mode not in EIGHT_BIT:
                 return f"its pixels are {image.mode}, which is not 8 bits a channel"

@@ -40,6 +40,8 @@ def item_image(cohort: Cohort, spec: ImageSpec, side_px: int) -> View:
         assert spec.box is not None
         assert spec.magnification is not None
         return unpadded_view_of(cohort.open(spec.slide_id), spec.box, side_px, spec.magnification)
+    if outside := cohort.outside(spec.file):
+        raise SlideReadError(f"{outside}.")
     pixels = _read(cohort.root / spec.file)
     height, width = pixels.shape[:2]
     scale = min(1, side_px / max(height, width))

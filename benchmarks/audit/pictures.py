@@ -113,7 +113,7 @@ def _read_all(keys: Sequence[Key], read: Callable[[Key], Read | str], progress: 
 def _read_part(cohort: Cohort, spec: Key) -> Read | str:
     assert isinstance(spec, ImageSpec)
     if spec.file is not None:
-        return _read_file(cohort.root / spec.file)
+        return cohort.outside(spec.file) or _read_file(cohort.root / spec.file)
     try:
         return _small(cv2.cvtColor(item_image(cohort, spec, MAX_SIDE_PX).image, cv2.COLOR_RGB2GRAY)), {}
     except (SlideError, UnknownNameError) as error:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from wsigym.cohorts.cohort import Cohort
 from wsigym.cohorts.files import MANIFEST, NODES, PATHS, REGIONS, Lines, read_lines
-from wsigym.cohorts.invariants import is_url, path_faults, tree_of
+from wsigym.cohorts.invariants import Fence, is_url, path_faults, tree_of
 from wsigym.cohorts.models import COHORT_FORMAT, DiagnosticPath, Manifest, Node, SlideEntry
 from wsigym.cohorts.writing import region_feature, write_features, write_text
 from wsigym.errors import AnnotationError, CohortError, Fault, InvalidArgumentError, SlideError, UnknownNameError
@@ -51,7 +51,7 @@ class ImportReport:
     """What an import did. `unmatched` are files (or images of a file) that are called like no slide.
 
     `without_file` are slides that no file is for, `added` those that were not in the cohort, and `outside` those of
-    them that lie outside its folder, so that loading it needs `allow_outside`.
+    them that lie outside its folder, or are links to there, so that loading it needs `allow_outside`.
     """
 
     imports: tuple[Import, ...]
@@ -242,12 +242,13 @@ class _Target:
         if self.added:
             manifest = Manifest(format=COHORT_FORMAT, name=self.name, slides=self.slides)
             write_text(self.root / MANIFEST, json.dumps(manifest.model_dump(exclude_none=True), indent=1) + "\n")
+        fence = Fence(self.root, allow_outside=False)
         return ImportReport(
             tuple(imports),
             tuple(self.unmatched),
             tuple(entry.slide_id for entry in (*self.known, *self.offered) if entry.slide_id not in self.matched),
             tuple(entry.slide_id for entry in self.added),
-            tuple(entry.slide_id for entry in self.added if Path(entry.path).is_absolute()),
+            tuple(entry.slide_id for entry in self.added if fence.crossed_by(entry.path)),
             (*self.warnings, *warnings),
         )
 

@@ -193,7 +193,7 @@ def test_what_training_refuses(tmp_path: Path, folder: Path) -> None:
         train(folder, tmp_path / "out", steps=1, tiles=(1900, 1900))
     build_tumour_cohort(tmp_path, [{"slide_id": "negative"}])
     write_regions(tmp_path, "negative", [box(0, 0, 1, 1)])
-    (tmp_path / "negative.tiff").symlink_to(folder / "negative.tiff")
+    (tmp_path / "negative.tiff").hardlink_to(folder / "negative.tiff")
     with pytest.raises(InvalidArgumentError, match="nothing to find"):
         train(tmp_path, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -118,7 +118,7 @@ def test_a_file_that_is_none(tmp_path: Path, trained: tuple[Path, Trained]) -> N
 def test_nothing_positive_is_nothing_to_learn(tmp_path: Path, folder: Path) -> None:
     entries: list[dict[str, Any]] = [{"slide_id": "negative", "split": "train"}]
     build_tumour_cohort(tmp_path, entries)
-    (tmp_path / "negative.tiff").symlink_to(folder / "negative.tiff")
+    (tmp_path / "negative.tiff").hardlink_to(folder / "negative.tiff")
     with pytest.raises(InvalidArgumentError, match="nothing to learn"):
         train_tile_scorer(Cohort.load(tmp_path), tmp_path / "out", tile_px=TILE_PX)
     assert not (tmp_path / "out").exists()

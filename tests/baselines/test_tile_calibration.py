@@ -135,7 +135,7 @@ def test_a_calibration_that_is_none(tmp_path: Path) -> None:
 
 def test_nothing_positive_is_nothing_to_calibrate_on(tmp_path: Path, folder: Path) -> None:
     build_tumour_cohort(tmp_path, [{"slide_id": "negative", "split": "val"}])
-    (tmp_path / "negative.tiff").symlink_to(folder / "negative.tiff")
+    (tmp_path / "negative.tiff").hardlink_to(folder / "negative.tiff")
     with pytest.raises(InvalidArgumentError, match="nothing to calibrate"):
         calibrate("stain-density", StainDensity(), Cohort.load(tmp_path), tile_px=TILE_PX)
     build_tumour_cohort(tmp_path, [{"slide_id": "white", "split": "val"}])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from cohort_builder import NODES, PATHS, build_cohort, read_lines, write_lines
+from evidence_builder import build_evidence, item, reference
 
 from wsigym.cohorts import Cohort
 from wsigym.errors import CohortError, Fault, InvalidArgumentError, SlideOpenError, UnknownNameError
@@ -263,6 +264,86 @@ def test_path_that_leaves_the_folder(folder: Path, path: str) -> None:
 def test_path_that_stays(folder: Path, path: str) -> None:
     change_slide(folder, 1, {"path": path})
     assert Cohort.load(folder).slides[1].path == path
+
+
+# -- symbolic links -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A folder beside the cohort's, whose name the cohort's begins."""
+    (tmp_path / "cohort-more").mkdir()
+    (tmp_path / "cohort-more" / "s2.svs").write_bytes(b"")
+    return tmp_path / "cohort-more"
+
+
+@pytest.mark.parametrize("linked", ["file", "folder", "chain", "relative"])
+def test_a_link_that_leaves_the_folder(folder: Path, elsewhere: Path, linked: str) -> None:
+    path = "slides/s2.svs"
+    if linked == "folder":
+        (folder / "slides").symlink_to(elsewhere)
+    else:
+        (folder / "slides").mkdir()
+        if linked == "chain":
+            (folder / "other").symlink_to(elsewhere / "s2.svs")
+        to = {"file": elsewhere / "s2.svs", "chain": folder / "other", "relative": "../../cohort-more/s2.svs"}[linked]
+        (folder / path).symlink_to(to)
+    change_slide(folder, 1, {"path": path})
+    fault = only_fault(folder)
+    assert (fault.file, fault.line, fault.field) == ("cohort.json", 9, "slides.1.path")
+    for words in ("'slides/s2.svs' leaves the cohort's folder by a link", repr(str(elsewhere / "s2.svs"))):
+        assert words in fault.message
+    assert "allow it with allow_outside=True (--allow-outside)" in fault.message
+    assert Cohort.load(folder, allow_outside=True).slides[1].path == path
+
+
+def test_links_that_stay_inside_and_a_folder_reached_by_one(folder: Path, tmp_path: Path) -> None:
+    (folder / "disk").mkdir()
+    (folder / "disk" / "s2.svs").write_bytes(b"")
+    (folder / "slides").symlink_to("disk")
+    (folder / "s1.svs").symlink_to("slides/s2.svs")
+    change_slide(folder, 1, {"path": "slides/s2.svs"})
+    (tmp_path / "by-link").symlink_to(folder)
+    (tmp_path / "again").symlink_to(tmp_path / "by-link")
+    for root in (folder, tmp_path / "by-link", tmp_path / "again"):
+        assert len(Cohort.load(root).slides) == 2
+
+
+def test_links_that_lead_nowhere_are_told_when_the_slide_is_opened(folder: Path) -> None:
+    (folder / "s1.svs").symlink_to("s1.svs")
+    (folder / "s2.svs").symlink_to("nowhere.svs")
+    assert [fault.field for fault in Cohort.load(folder).check_slides()] == ["slides.0.path", "slides.1.path"]
+
+
+def test_a_slide_outside_is_not_opened_and_its_fault_is_told_once(tmp_path: Path, tiny_cohort: Path) -> None:
+    of_s1 = [{"slide_id": "s1", "box": [0, 0, 90, 9], "magnification": 10}]
+    unknown = [{"slide_id": "s9", "box": [0, 0, 90, 9], "magnification": 10}]
+    folder = build_evidence(
+        tmp_path,
+        [item(0, images=of_s1), item(1, images=unknown)],
+        [reference(0), reference(1)],
+        slides=[{"slide_id": "s1"}],
+        pixels=False,
+    )
+    (folder / "s1.svs").symlink_to(tiny_cohort / "s1.svs")
+    first, second = Cohort.faults_of(folder)
+    assert (first.file, first.field) == ("cohort.json", "slides.0.path")
+    assert (second.line, second.field) == (2, "images.0.box")
+    assert "unknown slide 's9'" in second.message
+    assert [fault.line for fault in Cohort.faults_of(folder, allow_outside=True)] == [2]
+
+
+def test_links_are_followed_anew_by_a_copy_elsewhere(folder: Path, tmp_path: Path) -> None:
+    """As on another machine, where the folder may be reached by another way."""
+    (tmp_path / "way").symlink_to(folder)
+    (folder / "s1.svs").write_bytes(b"")
+    cohort = Cohort.load(tmp_path / "way")
+    assert cohort.outside("s1.svs") == ""
+    copy = pickle.dumps(cohort)
+    folder.rename(tmp_path / "moved")
+    (tmp_path / "way").unlink()
+    (tmp_path / "way").symlink_to(tmp_path / "moved")
+    assert pickle.loads(copy).outside("s1.svs") == ""
 
 
 # -- nodes.jsonl and paths.jsonl ----------------------------------------------------------------------------------

@@ -15,10 +15,12 @@ from PIL import Image
 from pydantic import ValidationError
 
 from wsigym.cohorts import Cohort
+from wsigym.cohorts.feature_files import load_features
 from wsigym.cohorts.item_files import Asked, image_faults, load_items, write_items
-from wsigym.cohorts.items import EvidenceItem, in_base_order
+from wsigym.cohorts.items import EvidenceItem, FeatureFiles, ImageSpec, in_base_order
 from wsigym.cohorts.references import EvidenceReference
-from wsigym.errors import CohortError, InvalidArgumentError, UnknownNameError
+from wsigym.envs.item_images import item_image
+from wsigym.errors import CohortError, InvalidArgumentError, SlideReadError, UnknownNameError
 
 ITEMS, REFERENCES = f"items/{SUITE}/{TASK}.jsonl", f"references/{SUITE}/{TASK}.jsonl"
 
@@ -291,6 +293,45 @@ def test_an_image_cut_short_is_found_by_decoding(tmp_path: Path) -> None:
     assert list(image_faults(cohort, asked)) == []
     (fault,) = Cohort.faults_of(tmp_path)
     assert fault.field == "images.2.file"
+
+
+def test_a_link_to_a_file_elsewhere_is_not_read(tmp_path: Path) -> None:
+    cohort, elsewhere = tmp_path / "cohort", tmp_path / "elsewhere"
+    files = {"features": "f.npy", "coordinates": "c.npy"}
+    tiles = [{"tiles": [{"file": "images/field.png"}, {"file": "images/field.png"}]}]
+    build_evidence(
+        cohort,
+        [item(0, images=[{"file": "images/field.png"}], features=files), item(1, images=tiles)],
+        [reference(0), reference(1)],
+        slides=(),
+        pixels=False,
+    )
+    elsewhere.mkdir()
+    np.save(elsewhere / "c.npy", np.ones((3, 2)))
+    np.save(cohort / "f.npy", np.ones((3, 4)))
+    (cohort / "c.npy").symlink_to(elsewhere / "c.npy")
+    (cohort / "images").rename(elsewhere / "images")
+    (cohort / "images").symlink_to(elsewhere / "images")
+    found = {(fault.line, fault.field): fault.message for fault in Cohort.faults_of(cohort)}
+    assert set(found) == {
+        (1, "images.0.file"),
+        (1, "features.coordinates"),
+        (2, "images.0.tiles.0.file"),
+        (2, "images.0.tiles.1.file"),
+    }
+    for field, name in (("images.0.file", "images/field.png"), ("features.coordinates", "c.npy")):
+        assert f"{name!r} leaves the cohort's folder by a link" in found[1, field]
+        assert repr(str(elsewhere / name)) in found[1, field]
+        assert "--allow-outside" in found[1, field]
+    assert Cohort.faults_of(cohort, allow_outside=True) == []
+    loaded = Cohort.load(cohort)
+    with pytest.raises(InvalidArgumentError, match=r"'c\.npy' leaves the cohort's folder by a link"):
+        load_features(loaded, FeatureFiles.model_validate(files))
+    with pytest.raises(SlideReadError, match=r"'images/field\.png' leaves the cohort's folder by a link"):
+        item_image(loaded, ImageSpec(file="images/field.png"), 64)
+    allowed = Cohort.load(cohort, allow_outside=True)
+    assert item_image(allowed, ImageSpec(file="images/field.png"), 64).size == (64, 43)
+    assert load_features(allowed, FeatureFiles.model_validate(files))[1].shape == (3, 2)
 
 
 def test_the_base_order_is_a_permutation_that_depends_on_seed_and_item_alone() -> None:

@@ -86,6 +86,8 @@ def test_what_cannot_be_tried_is_said(tmp_path: Path) -> None:
         item["options"] = ["a duct", "a nest", "a cord", "a nerve of size"]
     suite.image(0).write_bytes(b"nothing")
     Image.new("RGB", (30, 30), "white").save(suite.image(1))
+    suite.image(2).rename(tmp_path.with_name(f"{tmp_path.name}.png"))
+    suite.image(2).symlink_to(tmp_path.with_name(f"{tmp_path.name}.png"))
     for number in range(8):
         suite.items[number] |= {"answer": {"kind": "number", "words": "A number."}, "options": []}
     found = audit(Cohort.load(suite.write()))
@@ -95,6 +97,7 @@ def test_what_cannot_be_tried_is_said(tmp_path: Path) -> None:
         assert guess.accuracy is None or guess.accuracy.low is None
     not_looked = {each.check: " | ".join(each.not_looked) for each in found.checks}
     assert "images/0000.png: cannot be read as an image" in not_looked["same images"]
+    assert "'images/0002.png' leaves the cohort's folder by a link" in not_looked["same images"]
     assert "1 blank images (images/0001.png)" in not_looked["same images"]
     assert "8 items whose answer is no text" in not_looked["answers beside the question"]
 

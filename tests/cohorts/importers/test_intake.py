@@ -14,7 +14,7 @@ from wsigym.cohorts import Cohort
 from wsigym.cohorts.export import export_qupath
 from wsigym.cohorts.importers import import_annotations
 from wsigym.cohorts.writing import box_feature
-from wsigym.errors import AnnotationError, InvalidArgumentError, UnknownNameError
+from wsigym.errors import AnnotationError, CohortError, InvalidArgumentError, UnknownNameError
 from wsigym.slides import Box
 
 GOOD = asap([(SQUARE, [HOLE])])
@@ -88,6 +88,19 @@ def test_a_slide_of_the_cohort_under_another_id_is_not_added_again(tmp_path: Pat
     report = import_annotations(write(tmp_path / "xml", tumor_001=GOOD), "asap", root, slides=tmp_path / "link")
     assert ([one.slide_id for one in report.imports], report.added) == (["case"], ())
     assert len(Cohort.load(root).slides) == 1
+
+
+def test_slides_that_are_links_to_elsewhere_lie_outside(tmp_path: Path, slides: Path) -> None:
+    """As with a folder of links to a disk of slides, in the cohort's folder."""
+    disk = tmp_path / "c" / "slides"
+    disk.mkdir(parents=True)
+    for path in slides.rglob("*.*"):
+        (disk / path.name).symlink_to(path.resolve())
+    report = import_annotations(write(tmp_path / "xml", tumor_001=GOOD), "asap", tmp_path / "c", slides=disk)
+    assert report.added == report.outside == ("tumor_001",)
+    with pytest.raises(CohortError, match="by a link"):
+        Cohort.load(tmp_path / "c")
+    assert Cohort.load(tmp_path / "c", allow_outside=True).slides[0].path.startswith("slides/")
 
 
 def test_nothing_is_overwritten_unless_asked(tmp_path: Path) -> None:

@@ -112,6 +112,18 @@ def test_faults_of_tables_of_images(tmp_path: Path, table: str, words: str) -> N
         build_pathview(Cohort.load(tmp_path))
 
 
+def test_an_image_that_is_a_link_to_elsewhere_is_not_read(tmp_path: Path) -> None:
+    files = {"boxes.csv": boxes(("a", "T", 1, 1, 9, 9)), "images.csv": "image,file\na,pathview/a.png\n"}
+    folder = tmp_path / "cohort"
+    build_sources(folder, source(images="pathview/images.csv"), files)
+    (folder / "pathview/a.png").rename(tmp_path / "a.png")
+    (folder / "pathview/a.png").symlink_to(tmp_path / "a.png")
+    (fault,) = Cohort.faults_of(folder)
+    assert (fault.file, fault.line, fault.field) == ("pathview/images.csv", 2, "file")
+    assert "leaves the cohort's folder by a link" in fault.message
+    assert Cohort.faults_of(folder, allow_outside=True) == []
+
+
 def test_every_faulty_row_of_a_table_of_images_is_listed(tmp_path: Path) -> None:
     table = "image,file\na\na,pathview/a.png\nb,c,d\ne,pathview/none.png\n"
     build_sources(tmp_path, source(images="pathview/images.csv"), {"images.csv": table, "boxes.csv": boxes()})
