@@ -177,6 +177,12 @@ def test_some_groups_of_any_task(call: Call, tasks: dict[str, Path], task: str, 
         code, printed, _ = call(tasks[task], "--where", where, "--json")
         assert code == 0
         assert [row[counted] for row in json.loads(printed)["tables"][0]["rows"]] == [left, left]
+    _, printed, _ = call(tasks[task], "--where", "organ=colon", "--where", "slide=s3,s0", "--json")
+    assert [row[counted] for row in json.loads(printed)["tables"][0]["rows"]] == [1, 1]
+    code, _, err = call(tasks[task], "--where", "organ=colon", "--where", "slide=s0")
+    assert (code, err) == (2, "wsigym: no episode is in all of --where organ=colon --where slide=s0; name fewer.\n")
+    code, _, err = call(tasks[task], "--where", "organ=colon", "--where", "organ = head and neck")
+    assert (code, err) == (2, "wsigym: --where names organ twice; give it once: organ=colon,head and neck.\n")
     for where, said in (
         ("organ=colom", "unknown organ 'colom'. Did you mean 'colon'? Known: head and neck, colon."),
         ("slide=s0,s9", "unknown slide 's9'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,8 +54,11 @@ def table(
         typer.Option(metavar="POLICY", help="Every policy minus this one: same queries or slides, same budget."),
     ] = None,
     where: Annotated[
-        str | None,
-        typer.Option(metavar="FIELD=NAME,NAME", help="Only these groups, such as magnification=10,40 or organ=lung."),
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=NAME,NAME",
+            help="Only these groups, such as magnification=10,40 or organ=lung; of several fields, those in all.",
+        ),
     ] = None,
     common: Annotated[
         bool, typer.Option("--common", help="Only items that every row has a score for; joins runs of different items.")
@@ -96,13 +100,12 @@ def table(
         tables = [refusals_table(loaded, common=common)]
     else:
         records = join_runs(loaded, common=common)
-        if where is not None:
-            field, equals, names = where.partition("=")
-            if not equals:
-                raise InvalidArgumentError(
-                    f"--where {where}: allowed is FIELD=NAME or FIELD=NAME,NAME; give {where}=NAME."
-                )
-            records = only_where(records, field.strip(), [name.strip() for name in names.split(",")])
+        joined = records
+        for field, names in _groups_of(where or []).items():
+            kept = {record.key for record in only_where(joined, field, names)}
+            records = [record for record in records if record.key in kept]
+        if not records:
+            raise InvalidArgumentError(f"no episode is in all of --where {' --where '.join(where or [])}; name fewer.")
         report = find_report(f"{records[0].suite}/{records[0].task}")
         tables = report.tables(records, TableOptions(by, against, causes, confidence, budgets, published))
         if cost or has_agents(records):
@@ -126,6 +129,21 @@ def table(
             if number:
                 console.print()
             console.print(found.to_rich(console.width))
+
+
+def _groups_of(where: Sequence[str]) -> dict[str, list[str]]:
+    """The names of each field of --where."""
+    groups: dict[str, list[str]] = {}
+    for text in where:
+        field, equals, names = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise InvalidArgumentError(f"--where {text}: allowed is FIELD=NAME or FIELD=NAME,NAME; give {text}=NAME.")
+        if field in groups:
+            raise InvalidArgumentError(
+                f"--where names {field} twice; give it once: {field}={','.join(groups[field])},{names}."
+            )
+        groups[field] = [name.strip() for name in names.split(",")]
+    return groups
 
 
 def console_for_tables() -> Console:
