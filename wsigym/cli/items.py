@@ -202,12 +202,12 @@ def _build_pathview(task: str, cohort: Cohort, seed: int, as_json: bool) -> None
     splits = ", ".join(f"{built.splits.get(split, 0):,} {split}" for split in ("train", "val", "test"))
     typer.echo(f"{built.pictures:,} images ({splits}), {built.annotations:,} annotations")
     for reason, count in built.dropped[""].items():
-        typer.echo(f"  {count:,} annotations left out: {reason}")
+        typer.echo(f"  {count:,} left out: {reason}")
     for name, items in built.items.items():
         typer.echo(f"{PATHVIEW}/{name}: {items:,} items")
         for reason, count in built.dropped[name].items():
             typer.echo(f"  {count:,} not asked: {reason}")
-    typer.echo(f"each with its image and label in {cohort.root / DROPPED}")
+    typer.echo(f"each with its file, row and label in {cohort.root / DROPPED}")
 
 
 @app.command()
