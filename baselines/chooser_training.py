@@ -10,7 +10,7 @@ thread: the numbers do not depend on the machine's cores. Needs PyTorch, stable-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,15 @@ from torch import nn
 
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.exploration import TUMOUR, exploration_references
-from wsigym.cohorts.tiles import TileGrid
+from wsigym.cohorts.tiles import WHOLE_SLIDE, TileGrid
 from wsigym.envs.exploration import MAGNIFICATIONS, ExplorationEnv
 from wsigym.envs.free_choice import FreeChoice
 from wsigym.envs.tile_budgets import KEPT_AT_THE_END
+from wsigym.envs.tile_search import TileTree
 from wsigym.errors import InvalidArgumentError
+from wsigym.slides import tissue_mask
 
+from .checks import check_seed, new_file
 from .learned_scorer import one_thread
 from .tile_chooser import WIDTH, ChooserNet, Standardized, save_chooser
 from .tile_scorers import StainDensity
@@ -77,20 +80,22 @@ def train_chooser(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainedChooser:
-    """Train a `ChooserNet` on the slides of a split that have positive tiles, and write it to `out`.
+    """Train a `ChooserNet` on the slides of a split that have positive tiles, and write it to the new file `out`.
 
     `tiles` are the least and the largest budget of an episode; `steps` choices are made, rounded up to whole rollouts
     of 1,024. `progress(done, total)` counts them. The file depends on the cohort, the arguments and the libraries'
-    versions. Raises `InvalidArgumentError` for `tiles` and `steps` that are none, and where a split has no positive
-    tile or no episode ends within `steps`.
+    versions. Raises `InvalidArgumentError` for `tiles`, `steps` and a `seed` that are none, for an `out` that is there
+    or cannot be written, and where a split has no positive tile, `tiles` do not reach the last magnification or no
+    episode ends within `steps`.
     """
     least, most = _checked_tiles(tiles)
     if steps < 1:
         raise InvalidArgumentError(f"steps is {steps}; a whole number of 1 or more is needed.")
-    env = ExplorationEnv(cohort, split, target, "tiles=all", "free", magnifications, tile_px, overview_px=36)
-    positives = _slides_to_find(cohort, split, target, env)
-    episodes = _Episodes(FreeChoice(env, StainDensity()), positives, least, most)
-    with one_thread(), episodes:
+    check_seed(seed)
+    with new_file(out) as file, one_thread(), _env(cohort, split, target, magnifications, tile_px) as env:
+        positives = _slides_to_find(cohort, split, target, env)
+        _check_reach(env, positives, least, most)
+        episodes = _Episodes(FreeChoice(env, StainDensity()), positives, least, most)
         model = MaskablePPO(
             _Policy,
             episodes,
@@ -117,10 +122,16 @@ def train_chooser(
             )
         words = {"cohort": cohort.name, "cohort_sha256": cohort.sha256, "split": split or "all", "target": target}
         words |= {"tile_px": str(tile_px), "tiles": f"{least} to {most}", "steps": str(model.num_timesteps)}
-        save_chooser(networks.chooser, out, words | {"seed": str(seed)})
+        save_chooser(networks.chooser, file, words | {"seed": str(seed)})
     tenth = max(1, len(returns) // 10)
     first, last = (float(np.mean(part)) for part in (returns[:tenth], returns[-tenth:]))
     return TrainedChooser(len(positives), model.num_timesteps, len(returns), first, last)
+
+
+def _env(
+    cohort: Cohort, split: str | None, target: str, magnifications: Sequence[float], tile_px: int
+) -> ExplorationEnv:
+    return ExplorationEnv(cohort, split, target, "tiles=all", "free", magnifications, tile_px, overview_px=36)
 
 
 def _slides_to_find(cohort: Cohort, split: str | None, target: str, env: ExplorationEnv) -> dict[str, Positives]:
@@ -145,6 +156,33 @@ def _checked_tiles(tiles: Sequence[float]) -> tuple[int, int]:
             f"tiles is {list(tiles)}; needed are two whole numbers, the least and the most, such as 64 and 320."
         )
     return int(tiles[0]), int(tiles[1])
+
+
+def _check_reach(env: ExplorationEnv, slide_ids: Iterable[str], least: int, most: int) -> None:
+    """Raises `InvalidArgumentError` where no search of at most `most` tiles sees the last magnification."""
+    if most > env.page_size * (len(env.magnifications) - 1):  # a tile with tissue has children with tissue
+        return
+    fewest = min(_fewest_tiles(env, slide_id) for slide_id in slide_ids)
+    if most < fewest:
+        raise InvalidArgumentError(
+            f"tiles is {least} to {most}, and a search of these slides has viewed {fewest} or more with its first at "
+            f"{env.magnifications[-1]:g}x, so that nothing would be found or learned; give more, such as 64 and 320."
+        )
+
+
+def _fewest_tiles(env: ExplorationEnv, slide_id: str) -> int:
+    """Of a slide, the tiles that a search views at least, with its first of the last magnification."""
+    slide = env.cohort.open(slide_id)
+    tree = TileTree.with_tissue(TileGrid.of(slide, env.magnifications, env.tile_px), tissue_mask(slide))
+    seen = {WHOLE_SLIDE: 0}  # of each tile of a magnification, what is viewed once its page is
+    for _ in env.magnifications[:-1]:
+        families = [(viewed, tree.children(tile)) for tile, viewed in seen.items()]
+        seen = {
+            child: viewed + min(len(children), (place // env.page_size + 1) * env.page_size)
+            for viewed, children in families
+            for place, child in enumerate(children)
+        }
+    return 1 + min(viewed for tile, viewed in seen.items() if tree.children(tile))
 
 
 class _Episodes(gym.Wrapper[Any, Any, Any, Any]):

@@ -130,26 +130,38 @@ def read_demonstrations(path: str | Path, *, cohort: Cohort | None = None) -> It
     data = Path(path) / "data"
     try:
         storage = minari.dataset.minari_storage.MinariStorage.read(data)
-        about = storage.metadata
-        if "wsigym" not in about:
-            raise ValueError("it was written by another program")
-    except (ValueError, OSError, KeyError, AssertionError) as error:
+        about, episodes = _asked_for(storage.metadata), storage.metadata.get("total_episodes")
+        if not isinstance(episodes, int) or isinstance(episodes, bool) or episodes < 0:
+            raise ValueError(f"its number of episodes is {episodes!r}")
+    except Exception as error:  # Minari checks nothing of what it reads, so that a damaged file fails in many ways
         raise InvalidArgumentError(
-            f"{path} holds no demonstrations ({error}); `wsigym demos --format minari` writes them."
+            f"{path} holds no demonstrations ({type(error).__name__}: {error}); `wsigym demos --format minari` writes "
+            "them."
         ) from None
-    if cohort is not None and about["wsigym"].get("cohort_sha256", cohort.sha256) != cohort.sha256:
+    if cohort is not None and about["cohort_sha256"] != cohort.sha256:
         raise InvalidArgumentError(
-            f"{path} was played on another cohort ({about['wsigym']['cohort']!r}) than {cohort.name!r} as it is now; "
+            f"{path} was played on another cohort ({about['cohort']!r}) than {cohort.name!r} as it is now; "
             f"write it anew: wsigym demos --cohort {cohort.root}."
         )
-    return _read(storage, range(about["total_episodes"]), Path(path))
+    return _read(storage, range(episodes), Path(path))
+
+
+def _asked_for(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """The cohort that a dataset was played on. Raises `ValueError` where it is none of `write_demonstrations`."""
+    if "wsigym" not in metadata:
+        raise ValueError("it was written by another program")
+    asked = metadata["wsigym"]
+    names = ("cohort", "cohort_sha256")
+    if not isinstance(asked, dict) or not all(isinstance(asked.get(name), str) for name in names):
+        raise ValueError("it does not say which cohort it was played on")
+    return {name: asked[name] for name in names}
 
 
 def _read(storage: Any, numbers: range, path: Path) -> Iterator[Demonstration]:
     try:
         for episode, about in zip(storage.get_episodes(numbers), storage.get_episode_metadata(numbers), strict=True):
             yield _demonstration(episode, about)
-    except (OSError, KeyError) as error:
+    except (OSError, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise InvalidArgumentError(f"{path}: the dataset is broken ({error}); write it anew.") from None
 
 

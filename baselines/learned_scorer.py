@@ -19,7 +19,7 @@ from torch import nn
 from wsigym.envs.policy import Info
 from wsigym.errors import InvalidArgumentError
 
-from .net_files import load_tensors, save_tensors
+from .net_files import load_net, save_tensors
 from .tile_scorers import Scores, Tiles, TileScorer
 
 __all__ = ["INPUT_PX", "LearnedScorer", "TileNet", "as_input", "one_thread", "save_net"]
@@ -69,11 +69,8 @@ class LearnedScorer(TileScorer):
     """
 
     def __init__(self, path: str | Path) -> None:
-        state, words = load_tensors(path, FORMAT, "tile scorer", "wsigym tiles train")
         self._path = path
-        self._net = TileNet(tuple(words["magnifications"]))
-        self._net.load_state_dict(state)
-        self._net.eval()
+        self._net = load_net(TileNet, path, FORMAT, "tile scorer", "wsigym tiles train")
 
     def suspicions(self, tiles: Tiles, info: Info) -> Scores:
         if info["magnification"] not in self._net.magnifications:

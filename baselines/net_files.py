@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
+from torch import nn
 
+from wsigym.cohorts.tiles import tile_ratios
 from wsigym.errors import InvalidArgumentError
 
-__all__ = ["load_tensors", "save_tensors"]
+__all__ = ["check_finite", "load_net", "save_tensors"]
+
+Net = TypeVar("Net", bound=nn.Module)
 
 
 def save_tensors(path: Path, state: Mapping[str, torch.Tensor], kind: str, words: Mapping[str, Any]) -> None:
@@ -25,11 +29,12 @@ def save_tensors(path: Path, state: Mapping[str, torch.Tensor], kind: str, words
     path.write_bytes(save({name: value.contiguous() for name, value in state.items()}, header))
 
 
-def load_tensors(
-    path: str | Path, kind: str, what: str, command: str
-) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """The tensors and words of a file of `kind`. Raises `InvalidArgumentError`, which calls it a `what` and says that
-    `command` makes one."""
+def load_net(make: Callable[[tuple[float, ...]], Net], path: str | Path, kind: str, what: str, command: str) -> Net:
+    """The network of a file of `kind`, ready to be asked; `make` gives one for the magnifications that the file names.
+
+    Raises `InvalidArgumentError` where the file is no such network, which calls it a `what` and says that `command`
+    makes one.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
@@ -40,4 +45,32 @@ def load_tensors(
         raise InvalidArgumentError(
             f"{what} {path}: its header says nothing of the format {kind}; `{command}` makes one."
         )
-    return state, json.loads(header[kind])
+    try:
+        magnifications = json.loads(header[kind])["magnifications"]
+        tile_ratios(magnifications)
+    except (ValueError, TypeError, KeyError, RecursionError, InvalidArgumentError) as error:
+        raise InvalidArgumentError(
+            f"{what} {path}: its header does not say for which magnifications it is ({type(error).__name__}: {error}); "
+            f"`{command}` makes one."
+        ) from None
+    net = make(tuple(float(value) for value in magnifications))
+    try:
+        net.load_state_dict(state)
+    except RuntimeError as error:
+        raise InvalidArgumentError(
+            f"{what} {path}: its network does not fit this version of wsigym ({' '.join(str(error).split())}); train "
+            f"again with `{command}`."
+        ) from None
+    check_finite(net, f"{what} {path}")
+    net.eval()
+    return net
+
+
+def check_finite(net: nn.Module, what: str) -> None:
+    """Raises `InvalidArgumentError` where a value of a network is no finite number, which every answer would be too."""
+    wrong = [name for name, part in net.state_dict().items() if not torch.isfinite(part).all()]
+    if wrong:
+        raise InvalidArgumentError(
+            f"{what}: its network has values that are no numbers, in {', '.join(wrong[:3])}"
+            f"{' and others' if len(wrong) > 3 else ''}, as a training that grew without bounds leaves; train again."
+        )

@@ -19,8 +19,9 @@ from wsigym.errors import InvalidArgumentError
 
 from .learned_scorer import one_thread
 from .navigator import VIEW_PX, NavigatorView, channels_first, navigator_space
+from .net_files import check_finite
 
-__all__ = ["BEST", "PpoNavigator", "load_model"]
+__all__ = ["BEST", "PpoNavigator", "load_model", "px_of"]
 
 BEST = "best.zip"
 """The policy of a training folder that did best on the validation split."""
@@ -32,7 +33,7 @@ class PpoNavigator:
     def __init__(self, path: str | Path) -> None:
         file = Path(path)
         model = load_model(file / BEST if file.is_dir() else file)
-        self._policy, self._px = model.policy, _px_of(model)
+        self._policy, self._px = model.policy, px_of(model)
 
     def see_images(self, source: ImageSource) -> None:
         self._images = source
@@ -50,7 +51,8 @@ class PpoNavigator:
 def load_model(path: str | Path) -> MaskablePPO:
     """The model of a file that `wsigym train` wrote, on the CPU.
 
-    Raises `InvalidArgumentError` where there is none, it cannot be read, or it was trained on other observations.
+    Raises `InvalidArgumentError` where there is none, it cannot be read, it was trained on other observations, or its
+    network has values that are no numbers.
     """
     try:
         model = MaskablePPO.load(path, device="cpu")
@@ -61,13 +63,14 @@ def load_model(path: str | Path) -> MaskablePPO:
             f"{path} is no policy that can be read ({type(error).__name__}: {error}); `wsigym train` writes them."
         ) from None
     _check_spaces(Path(path), model)
+    check_finite(model.policy, str(path))
     return model
 
 
 def _check_spaces(path: Path, model: MaskablePPO) -> None:
     found = model.observation_space
     parts = dict(found.spaces) if isinstance(found, spaces.Dict) else {}
-    wanted = navigator_space(_px_of(model), channels_first=True).spaces
+    wanted = navigator_space(px_of(model), channels_first=True).spaces
     differing = [name for name in {**wanted, **parts} if parts.get(name) != wanted.get(name)]
     actions = spaces.Discrete(len(ACTIONS))
     if differing or model.action_space != actions:
@@ -80,8 +83,8 @@ def _check_spaces(path: Path, model: MaskablePPO) -> None:
         )
 
 
-def _px_of(model: MaskablePPO) -> int:
-    """The side of the images that it sees."""
+def px_of(model: MaskablePPO) -> int:
+    """The side of the images that a navigator sees."""
     space = model.observation_space
     overview = space.spaces.get("overview") if isinstance(space, spaces.Dict) else None
     return overview.shape[-1] if isinstance(overview, spaces.Box) and len(overview.shape) == 3 else VIEW_PX

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from wsigym.cohorts.items import AnswerFormat
 from wsigym.envs.policy import Policy
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
+from .checks import extra_rl
 from .density_search import stain_density, tissue_density
 from .evidence_policies import (
     EvidenceOracle,
@@ -85,26 +85,15 @@ def make_scorer(name: str) -> TileScorer:
 
 
 def _learned(path: str) -> TileScorer:
-    with _extra_rl(f"{LEARNED}:{path}"):
+    with extra_rl(f"{LEARNED}:{path}"):
         from .learned_scorer import LearnedScorer
     return LearnedScorer(path)
 
 
 def _navigator(path: str) -> Policy:
-    with _extra_rl(f"{NAVIGATOR}:{path}"):
+    with extra_rl(f"{NAVIGATOR}:{path}"):
         from .ppo_policy import PpoNavigator
     return PpoNavigator(path)
-
-
-@contextmanager
-def _extra_rl(asked: str) -> Iterator[None]:
-    """Raises `InvalidArgumentError` that says what to install where an import inside fails."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise InvalidArgumentError(
-            f"{asked} needs {error.name}, which is not installed: pip install 'wsigym[rl]'."
-        ) from None
 
 
 def _scoring(name: str) -> Callable[[], Policy]:
@@ -123,12 +112,8 @@ def _adaptive(path: str) -> Policy:
 
 
 def _choosing(path: str) -> Policy:
-    try:
+    with extra_rl(f"choose:{path}"):
         from .tile_chooser import ChooseTiles
-    except ModuleNotFoundError as error:
-        raise InvalidArgumentError(
-            f"choose:{path} needs {error.name}, which is not installed: pip install 'wsigym[rl]'."
-        ) from None
     return ChooseTiles(path)
 
 

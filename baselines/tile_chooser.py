@@ -22,7 +22,7 @@ from wsigym.envs.tile_search import STOP
 from wsigym.errors import InvalidArgumentError
 
 from .learned_scorer import one_thread
-from .net_files import load_tensors, save_tensors
+from .net_files import load_net, save_tensors
 from .tile_policies import FreeTilePolicy
 from .tile_scorers import StainDensity
 
@@ -104,16 +104,8 @@ class ChooseTiles(FreeTilePolicy):
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(StainDensity())
-        state, words = load_tensors(path, KIND, "tile chooser", "wsigym tiles train-search")
         self._path = path
-        self._net = ChooserNet(words["magnifications"])
-        try:
-            self._net.load_state_dict(state)
-        except RuntimeError as error:
-            raise InvalidArgumentError(
-                f"tile chooser {path}: its network is of another observation than that of wsigym.envs.free_choice now; "
-                f"train again with `wsigym tiles train-search` ({error})."
-            ) from None
+        self._net = load_net(ChooserNet, path, KIND, "tile chooser", "wsigym tiles train-search")
         self._tiles = OpenTiles(self._net.magnifications)
 
     def reset(self, observation: Observation, info: Info) -> None:

@@ -7,26 +7,25 @@ Needs PyTorch (extra `rl`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import nn
 
 from wsigym.cohorts import Cohort
-from wsigym.cohorts.exploration import TUMOUR, exploration_references
+from wsigym.cohorts.exploration import TUMOUR, ExplorationReference, exploration_references
 from wsigym.cohorts.tiles import Tile, TileGrid
 from wsigym.envs.exploration import MAGNIFICATIONS
 from wsigym.envs.tile_search import TileTree
 from wsigym.errors import InvalidArgumentError
 from wsigym.slides import Slide, tissue_mask
 
-if TYPE_CHECKING:
-    import torch
-
-    from .learned_scorer import TileNet
+from .checks import check_seed, new_file
+from .learned_scorer import TileNet, as_input, one_thread, save_net
 
 __all__ = ["Trained", "train_tile_scorer"]
 
@@ -60,21 +59,49 @@ def train_tile_scorer(
     epochs: int = EPOCHS,
     progress: Progress | None = None,
 ) -> Trained:
-    """Train a `TileNet` on the tiles with tissue of a split, and write it to `out`.
+    """Train a `TileNet` on the tiles with tissue of a split, and write it to the new file `out`.
 
     Up to 160 positive and 160 negative tiles of each slide and magnification are drawn with `seed`; each kind has the
     same weight at each magnification. The file depends on the cohort, the arguments and PyTorch's version, not on the
     number of cores, of which one is used. `target` is the class of the regions to find. `progress(done, total)` counts
-    slides read, then epochs. Raises `InvalidArgumentError` where a split has no positive tile.
+    slides read, then epochs. Raises `InvalidArgumentError` where a split has no positive tile, for a `seed` that is
+    not 0 to 2^32 - 1, and for an `out` that is there or cannot be written.
     """
-    import torch
-
-    from .learned_scorer import TileNet, as_input, one_thread, save_net
-
+    check_seed(seed)
     rng = np.random.default_rng(seed)
-    references = exploration_references(cohort, split, target)
-    steps = len(references) + epochs
-    report = progress or (lambda done, total: None)
+    with new_file(out) as file, one_thread():
+        references = exploration_references(cohort, split, target)
+        steps = len(references) + epochs
+        report = progress or (lambda done, total: None)
+        images, places, truth = _samples(
+            cohort, references, magnifications, tile_px, rng, lambda done: report(done, steps)
+        )
+        positives = int(truth.sum())
+        if not positives:
+            raise InvalidArgumentError(
+                f"cohort {cohort.name!r}, split {split or 'any'}: no tile is positive, so that there is nothing to "
+                f"learn; regions of class {target!r} are needed."
+            )
+        torch.manual_seed(seed)
+        net = TileNet(tuple(float(value) for value in magnifications))
+        loss = _trained(net, images, places, truth, epochs, rng, lambda epoch: report(len(references) + epoch, steps))
+        words = {"cohort": cohort.name, "cohort_sha256": cohort.sha256, "split": split or "all"}
+        save_net(net, file, words | {"target": target, "tile_px": str(tile_px)})
+    return Trained(len(references), len(truth), positives, loss)
+
+
+def _samples(
+    cohort: Cohort,
+    references: Mapping[str, ExplorationReference],
+    magnifications: Sequence[float],
+    tile_px: int,
+    rng: np.random.Generator,
+    read: Callable[[int], None],
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Tiles drawn of each slide: uint8 (n, 3, 64, 64), their magnifications' places (n,) and labels (n,) of 0 or 1.
+
+    Calls `read` with the number of slides read.
+    """
     pixels, levels, labels = [], [], []
     for done, (slide_id, reference) in enumerate(references.items(), 1):
         slide = cohort.open(slide_id)
@@ -85,22 +112,8 @@ def train_tile_scorer(
             levels.append(level)
             labels.append(positive)
         slide.close()
-        report(done, steps)
-    if not any(labels):
-        raise InvalidArgumentError(
-            f"cohort {cohort.name!r}, split {split or 'any'}: no tile is positive, so that there is nothing to learn; "
-            f"regions of class {target!r} are needed."
-        )
-    images, places = torch.from_numpy(np.stack(pixels)), torch.tensor(levels)
-    truth = torch.tensor(labels, dtype=torch.float32)
-
-    with one_thread():
-        torch.manual_seed(seed)
-        net = TileNet(tuple(float(value) for value in magnifications))
-        loss = _trained(net, images, places, truth, epochs, rng, lambda epoch: report(len(references) + epoch, steps))
-    words = {"cohort": cohort.name, "cohort_sha256": cohort.sha256, "split": split or "all"}
-    save_net(net, out, words | {"target": target, "tile_px": str(tile_px)})
-    return Trained(len(references), len(labels), sum(labels), loss)
+        read(done)
+    return torch.from_numpy(np.array(pixels, np.uint8)), torch.tensor(levels), torch.tensor(labels, dtype=torch.float32)
 
 
 def _trained(
@@ -116,9 +129,6 @@ def _trained(
 
     Calls `done` after each epoch; returns the mean loss of the last.
     """
-    import torch
-    from torch import nn
-
     weights = _balanced(places.numpy(), truth.numpy() > 0)
     optimizer = torch.optim.AdamW(net.parameters(), LEARNING_RATE, weight_decay=1e-3)
     batches = -(-len(truth) // BATCH)
@@ -157,8 +167,6 @@ def _drawn(
 
 def _balanced(levels: npt.NDArray[np.int64], labels: npt.NDArray[np.bool_]) -> torch.Tensor:
     """float32 (n,) with mean 1: at each magnification both kinds weigh the same, as do the magnifications."""
-    import torch
-
     groups = levels * 2 + labels
     counts = np.bincount(groups)
     weights = len(groups) / (np.count_nonzero(counts) * counts[groups])
@@ -167,8 +175,6 @@ def _balanced(levels: npt.NDArray[np.int64], labels: npt.NDArray[np.bool_]) -> t
 
 def _varied(images: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
     """The images turned and mirrored (all of a batch alike), each with its own stain strength by channel."""
-    import torch
-
     images = torch.rot90(images, int(rng.integers(4)), (2, 3))
     if rng.integers(2):
         images = images.flip(3)

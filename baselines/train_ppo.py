@@ -7,15 +7,16 @@ A training folder holds
 
     training.json        what was asked for, and of which cohort
     checkpoints/*.zip    the policy after so many steps; the first is the clone
-    best.zip             the one that did best on the validation split: what `ppo:FOLDER` plays
+    best.zip             the one that did best on the validation split: what `ppo:FOLDER` plays; replaced by none but a
+                         better one
     curve.csv            a row a checkpoint: the learning curve
     tensorboard/         the same and PPO's own numbers, for TensorBoard
 
 Each environment has one of the budgets, so that one navigator plays under all. At first the value function alone
 learns, as a clone's knows nothing, and its guesses would undo what was cloned.
 
-Needs PyTorch, stable-baselines3 and sb3-contrib (extra `rl`). One thread: a training's numbers do not depend on the
-number of cores, and several seeds train side by side.
+Needs PyTorch, stable-baselines3, sb3-contrib and TensorBoard (extra `rl`). One thread: a training's numbers do not
+depend on the number of cores, and several seeds train side by side.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from typing import Any
 import filelock
 import gymnasium as gym
 import numpy as np
+import tensorboard  # type: ignore[import-untyped]  # noqa: F401  # if it lacks, that is told before all is cloned
 import torch
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
@@ -44,14 +46,16 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 import wsigym
 from wsigym.cohorts import Cohort
 from wsigym.cohorts.writing import write_text
+from wsigym.envs import RoiBudget
 from wsigym.errors import CohortError, InvalidArgumentError, RunError
 
+from .checks import MAX_SEED, check_seed
 from .cloning import MOVE_BATCHES, PLACE_BATCHES, Moves, clone
 from .demonstrations import read_demonstrations
 from .learned_scorer import one_thread
 from .navigator import VIEW_PX, channels_first, navigator_env
 from .navigator_net import NavigatorFeatures
-from .ppo_policy import BEST, load_model
+from .ppo_policy import BEST, load_model, px_of
 from .training_curve import CURVE, VALIDATION, read_curve, write_curve
 
 __all__ = ["TrainSettings", "Trained", "mean_iou", "train_navigator"]
@@ -73,10 +77,7 @@ PPO: dict[str, Any] = {
 VALUE_UPDATES = 3
 """The first updates, of which only the value function learns."""
 
-MAX_SEED = 2**32 - 1
-"""NumPy's old generator, which stable-baselines3 seeds, takes no larger one."""
-
-CHECKPOINTS, SETTINGS, TENSORBOARD = "checkpoints", "training.json", "tensorboard"
+CHECKPOINTS, SETTINGS, TENSORBOARD, LOCK = "checkpoints", "training.json", "tensorboard", ".lock"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class TrainSettings:
 
     Attributes:
         seed: of the network's start, batches, the queries drawn and the moves tried, 0 to 2^32 - 1.
-        budgets: of the environments, in turn; the first is what the policy is chosen by.
+        budgets: of the environments, in turn, each with 1 ROI or more; the first is what the policy is chosen by.
         magnifications: (lowest, highest) of the queries, or None for all.
         px: side of the images, 36 or more.
         gamma: discount, 0 to 1.
@@ -134,7 +135,8 @@ def train_navigator(
     check_every: int = 6_144,
     progress: Progress | None = None,
 ) -> Trained:
-    """Train on the split train, choose on val, and write the folder `out`; a training in it goes on where it stood.
+    """Train on the split train, choose on val, and write the folder `out`, which is new, empty, or has a training of
+    the same arguments, which then goes on where it stood.
 
     Args:
         steps: of the environments, in all; 0 clones only.
@@ -145,17 +147,16 @@ def train_navigator(
     A training that was not interrupted is the same for the same arguments, cohort and versions.
 
     Raises `InvalidArgumentError` for values out of range, `CohortError` for slides that do not bear their annotations,
-    `RunError` for a folder that another training has or that holds a broken checkpoint or curve, and for a network
-    that grows without bounds.
+    `RunError` for a folder of something else, that another process trains in, or whose checkpoints, curve or best
+    policy are lost or broken, and for a network that grows without bounds.
     """
     settings = settings or TrainSettings()
-    if min(steps, settings.place_batches, settings.move_batches, settings.seed) < 0 or check_every < 1:
+    if min(steps, settings.place_batches, settings.move_batches) < 0 or check_every < 1:
         raise InvalidArgumentError(
-            f"steps {steps}, seed {settings.seed}, batches {settings.place_batches} and {settings.move_batches}: each "
-            f"is 0 or more; check_every {check_every}: 1 or more."
+            f"steps {steps}, batches {settings.place_batches} and {settings.move_batches}: each is 0 or more; "
+            f"check_every {check_every}: 1 or more."
         )
-    if settings.seed > MAX_SEED:
-        raise InvalidArgumentError(f"seed is {settings.seed}; allowed is 0 to {MAX_SEED}.")
+    check_seed(settings.seed)
     if settings.rollout < 1:
         raise InvalidArgumentError(
             f"rollout is {settings.rollout}; an update takes 1 step of each environment or more."
@@ -164,6 +165,11 @@ def train_navigator(
         raise InvalidArgumentError(f"learning_rate is {settings.learning_rate:g}; it is above 0, such as 1e-4.")
     if not settings.budgets:
         raise InvalidArgumentError("no budget was given to train with; name one or more, such as base.")
+    for budget in settings.budgets:
+        if RoiBudget.of(budget).most == 0:
+            raise InvalidArgumentError(
+                f"budget {budget} has no ROI to look at, so that finishing alone could be learned; give 1 or more."
+            )
     for split in ("train", "val"):
         if faults := cohort.check_slides(split):
             raise CohortError(faults)
@@ -222,22 +228,52 @@ class _Training:
         }
         asked = json.loads(json.dumps(asked))
         file = self._out / SETTINGS
-        checkpoints = sorted((self._out / CHECKPOINTS).glob("[0-9]*[0-9].zip"), key=_steps_of)
-        if file.exists() or checkpoints:
+        if file.exists():
             _check_same(file, asked)
-        if checkpoints:
-            done = _steps_of(checkpoints[-1])
-            self._rows = [row for row in _curve_so_far(self._out / CURVE) if row["steps"] <= done]
-            self._model = _loaded(checkpoints[-1])
-            self._restore_best()
-            self._model.set_env(self._monitored())
-            self._model.set_random_seed((self._settings.seed + done) % (MAX_SEED + 1))
+        found = [path for path in (self._out / CHECKPOINTS).glob("*.zip") if path.stem.isdecimal()]
+        self._rows: list[dict[str, Any]] = []
+        self._best_iou, self._best_step = -1.0, 0
+        if found:
+            self._resume(sorted(found, key=_steps_of))
         else:
-            self._rows = []
+            if finished := [name for name in (BEST, CURVE) if (self._out / name).exists()]:
+                raise RunError(
+                    f"{self._out} has {' and '.join(finished)}, and no checkpoint to go on from. Put them back into "
+                    f"{self._out / CHECKPOINTS}, or train in another folder."
+                )
             self._model = self._new(demonstrations)
         if not file.exists():  # not sooner, so that demonstrations that cannot be cloned leave no training behind
             write_text(file, json.dumps(asked | {"version": wsigym.__version__}, indent=2) + "\n")
         self._model.set_logger(configure(str(self._out / TENSORBOARD), ["tensorboard"]))
+
+    def _resume(self, checkpoints: Sequence[Path]) -> None:
+        last, done = checkpoints[-1], _steps_of(checkpoints[-1])
+        before = "Remove that checkpoint to go on from the one before."
+        only = "It is the only one: train in another folder."
+        self._model = self._loaded(last, before if len(checkpoints) > 1 else only)
+        self._rows = [row for row in _curve_so_far(self._out / CURVE) if row["steps"] <= done]
+        self._restore_best()
+        if (self._out / BEST).exists():  # its score is asked anew, as the curve may have lost its row
+            best = self._loaded(
+                self._out / BEST, "Remove it, and it is made anew from the best checkpoint that is still there."
+            )
+            self._best_iou, self._best_step = self._val(best)["all"], best.num_timesteps
+        self._model.set_env(self._monitored())
+        self._model.set_random_seed((self._settings.seed + done) % (MAX_SEED + 1))
+
+    def _loaded(self, file: Path, advice: str) -> MaskablePPO:
+        """A policy of this training. Raises `RunError` with `advice` where the file is none."""
+        try:
+            model = load_model(file)
+        except InvalidArgumentError as error:
+            raise RunError(f"{error} {advice}") from None
+        found, wanted = (px_of(model), model.n_envs), (self._settings.px, ENVIRONMENTS)
+        if found != wanted:
+            raise RunError(
+                f"{file} is of another training: images of {found[0]} px in {found[1]} environments at a time, and not "
+                f"{wanted[0]} px in {wanted[1]}. {advice}"
+            )
+        return model
 
     def _new(self, demonstrations: Sequence[Path]) -> MaskablePPO:
         settings = self._settings
@@ -299,7 +335,7 @@ class _Training:
     def check(self) -> None:
         """Write a checkpoint, and what it is worth."""
         done, share = self._model.num_timesteps, self._env.share()
-        scores = mean_iou(self._model.policy, self._cohort, "val", self._settings.budgets[0], self._settings)
+        scores = self._val(self._model)
         before = self._rows[-1] if self._rows else {"seconds": 0.0}
         seconds = before["seconds"] + time.perf_counter() - self._clock
         self._clock = time.perf_counter()
@@ -312,14 +348,18 @@ class _Training:
             **{f"{VALIDATION}{name}": round(score, 4) for name, score in scores.items()},
         }
         self._save(self._checkpoint(done))
-        if scores["all"] > max((each["val_all"] for each in self._rows), default=-1.0):
+        if scores["all"] > self._best_iou:
             self._save(self._out / BEST)
+            self._best_iou, self._best_step = scores["all"], done
         self._rows.append(row)
         write_curve(self._out / CURVE, self._rows)
         for name, value in row.items():
             if value is not None:
                 self._model.logger.record(f"wsigym/{name}", value)
         self._model.logger.dump(done)
+
+    def _val(self, model: MaskablePPO) -> dict[str, float]:
+        return mean_iou(model.policy, self._cohort, "val", self._settings.budgets[0], self._settings)
 
     def _save(self, file: Path) -> None:
         file.parent.mkdir(exist_ok=True)
@@ -328,19 +368,19 @@ class _Training:
         beside.replace(file)
 
     def _restore_best(self) -> None:
-        """Make `best.zip` anew where somebody removed it, if the checkpoint that it was is still there."""
-        if self._rows and not (self._out / BEST).exists():
-            best = self._checkpoint(max(self._rows, key=lambda row: row["val_all"])["steps"])
-            if best.exists():
-                shutil.copyfile(best, self._out / BEST)
+        """Make `best.zip` anew where somebody removed it, of the best checkpoint that is still there."""
+        there = [row for row in self._rows if self._checkpoint(row["steps"]).exists()]
+        if there and not (self._out / BEST).exists():
+            beside = (self._out / BEST).with_suffix(".new.zip")
+            shutil.copyfile(self._checkpoint(max(there, key=lambda row: row["val_all"])["steps"]), beside)
+            beside.replace(self._out / BEST)
 
     def _checkpoint(self, steps: int) -> Path:
         return self._out / CHECKPOINTS / f"{steps:09d}.zip"
 
     def result(self) -> Trained:
-        best = max(self._rows, key=lambda row: row["val_all"])
         last = self._rows[-1]
-        return Trained(self._out, last["steps"], best["val_all"], best["steps"], last["seconds"])
+        return Trained(self._out, last["steps"], round(self._best_iou, 4), self._best_step, last["seconds"])
 
 
 class _Watch(BaseCallback):
@@ -380,13 +420,34 @@ class _TimedEnv(DummyVecEnv):
 
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
-    """Hold the training folder. Raises `RunError` where another process does."""
-    out.mkdir(parents=True, exist_ok=True)
+    """Hold the training folder; one that was made for it and is empty at the end is removed.
+
+    Raises `RunError` where another process holds it, it has files of something else, or it cannot be made.
+    """
+    lock = filelock.FileLock(out / LOCK)
     try:
-        with filelock.FileLock(out / ".lock", timeout=0):
-            yield
+        is_new = not out.exists()
+        names = set() if is_new else {path.name for path in out.iterdir()}
+        if names - {LOCK} and SETTINGS not in names:
+            raise RunError(
+                f"{out} exists and is not an empty folder, nor one of a training, which has {SETTINGS}. Name a new "
+                "folder, or remove it first."
+            )
+        out.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
     except filelock.Timeout:
         raise RunError(f"{out}: another process trains in this folder; wait for it, or name another folder.") from None
+    except OSError as error:
+        raise RunError(f"{out} cannot be a training's folder ({error}). Name another folder.") from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # such as where another process is in it by now
+            if all(path.name == LOCK for path in out.iterdir()):
+                (out / LOCK).unlink()
+                if is_new:
+                    out.rmdir()
+        lock.release()
 
 
 def _check_same(file: Path, asked: dict[str, Any]) -> None:
@@ -409,13 +470,6 @@ def _check_same(file: Path, asked: dict[str, Any]) -> None:
         )
 
 
-def _loaded(checkpoint: Path) -> MaskablePPO:
-    try:
-        return load_model(checkpoint)
-    except InvalidArgumentError as error:
-        raise RunError(f"{error} Remove that checkpoint to go on from the one before.") from None
-
-
 def _check_size(moves: Moves, px: int) -> None:
     found = moves.observations["overview"].shape[1]
     if found != px:
@@ -434,9 +488,12 @@ def _curve_so_far(file: Path) -> list[dict[str, Any]]:
     if not file.exists():
         return []
     try:
-        return read_curve(file)
+        rows = read_curve(file)
+        if not rows:
+            raise ValueError("it has no row")
+        return rows
     except (OSError, ValueError, TypeError) as error:
         raise RunError(
-            f"{file} cannot be read ({type(error).__name__}: {error}). Remove it to begin a new curve at the last "
-            f"checkpoint; {BEST} is then the best of that and what follows."
+            f"{file} cannot be read ({type(error).__name__}: {error}). Put back a whole one; or remove it, and a new "
+            f"curve begins at the last checkpoint, while {BEST} stays until a policy does better."
         ) from None

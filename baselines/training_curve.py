@@ -27,12 +27,16 @@ def read_curve(file: Path) -> list[dict[str, Any]]:
     Raises `OSError`, or `ValueError` or `TypeError` where a cell is no finite number or a row lacks what each has.
     """
     with file.open(encoding="utf-8", newline="") as lines:
-        return [_row_of(cells) for cells in csv.DictReader(lines)]
+        try:
+            return [_row_of(cells) for cells in csv.DictReader(lines)]
+        except csv.Error as error:
+            raise ValueError(str(error)) from None
 
 
 def write_curve(file: Path, rows: Sequence[dict[str, Any]]) -> None:
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[-1]), lineterminator="\n")
+    columns = dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     write_text(file, text.getvalue())

@@ -1,4 +1,4 @@
-"""How many regions of interest (ROIs) a query may look at.
+"""How many regions of interest (ROIs) a query may look at: 0 to 10,000.
 
     preset   below 5x   5x to below 20x   20x and above
     tight        5             4               3           this project's
@@ -18,7 +18,10 @@ from typing import SupportsIndex
 
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
-__all__ = ["PRESETS", "RoiBudget"]
+__all__ = ["MAX_ROIS", "PRESETS", "RoiBudget"]
+
+MAX_ROIS = 10_000
+"""More than anyone looks at, and as many as observations tell (`rois_left`); an episode of them takes a minute."""
 
 PRESETS: Mapping[str, tuple[int, int, int]] = {"tight": (5, 4, 3), "base": (10, 7, 5), "loose": (20, 14, 10)}
 
@@ -76,6 +79,11 @@ class RoiBudget:
             raise InvalidArgumentError(f"budget {text!r} gives one magnification twice; allowed is {FORMS}.")
         return cls.of(rois)
 
+    @property
+    def most(self) -> int:
+        """The most ROIs that any query may look at."""
+        return max(self.preset or (count for _, count in self.by_magnification))
+
     def rois(self, magnification: float) -> int:
         """How many ROIs a query at `magnification` may look at."""
         if self.preset is not None:
@@ -90,6 +98,8 @@ class RoiBudget:
 
 
 def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
-        raise InvalidArgumentError(f"a budget of {value!r} ROIs: a whole number of 0 or more is needed, or {FORMS}.")
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or not 0 <= operator.index(value) <= MAX_ROIS:
+        raise InvalidArgumentError(
+            f"a budget of {value!r} ROIs: a whole number of 0 to {MAX_ROIS:,} is needed, or {FORMS}."
+        )
     return operator.index(value)

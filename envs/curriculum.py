@@ -42,6 +42,10 @@ class QueryFilter:
             if value is not None:
                 object.__setattr__(self, field.name, _range(field.name, value))
 
+    def __str__(self) -> str:
+        given = {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+        return " and ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in given.items())
+
     @classmethod
     def of(cls, value: Any) -> QueryFilter:
         """A filter as it is, from a mapping of its fields, or of all queries for None.

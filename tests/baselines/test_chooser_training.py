@@ -174,7 +174,7 @@ def test_files_that_are_none(tmp_path: Path, folder: Path) -> None:
         ("text", "not readable as safetensors"),
         ("missing", "not readable"),
         ("scorer", r"wsigym-tile-chooser/1; `wsigym tiles train-search` makes one"),
-        ("wider", "of another observation"),
+        ("wider", "does not fit this version"),
     ):
         with pytest.raises(InvalidArgumentError, match=f"tile chooser .*{name}.*{message}"):
             make_policy(f"choose:{tmp_path / name}", EXPLORATION)
@@ -183,10 +183,48 @@ def test_files_that_are_none(tmp_path: Path, folder: Path) -> None:
         play(folder, make_policy(f"choose:{tmp_path / 'lower'}", EXPLORATION), schedule="free", budget="tiles=100")
 
 
+def test_a_file_that_is_there_stays(tmp_path: Path, folder: Path) -> None:
+    """Told before training, and not after it."""
+    (tmp_path / "net").write_text("mine")
+    told: list[int] = []
+    for out, said in (("net", "net exists"), ("", "exists"), ("net/below", "cannot be written")):
+        with pytest.raises(InvalidArgumentError, match=said):
+            train(folder, tmp_path / out, progress=lambda done, total: told.append(done))
+    assert not told
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("net", "mine")]
+
+
+def test_budgets_that_do_not_reach_the_last_magnification(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slide's page of 12 tiles, one of a tile at the edge of the tissue, which has 12 too, and one below: 25."""
+    for tiles in ((1, 5), (24, 24)):
+        with pytest.raises(InvalidArgumentError, match=r"has viewed 25 or more with its first at 40x"):
+            train(folder, tmp_path / "out", tiles=tiles)
+    with pytest.raises(InvalidArgumentError, match=r"has viewed 13 or more with its first at 10x"):
+        train(folder, tmp_path / "out", tiles=(12, 12), magnifications=(2.5, 10))
+    seen: list[list[int]] = []
+    step = chooser_training._Episodes.step
+
+    def watched(self: Any, action: Any) -> Any:
+        result = step(self, action)
+        if result[2]:
+            seen.append([tile.level for tile in result[4]["viewed"]])
+        return result
+
+    monkeypatch.setattr(chooser_training._Episodes, "step", watched)
+    train(folder, tmp_path / "out", tiles=(25, 25), steps=64)
+    assert {len(levels) for levels in seen} == {25}
+    assert max(levels.count(2) for levels in seen) == 1
+
+
 def test_what_training_refuses(tmp_path: Path, folder: Path) -> None:
     for tiles in ((60,), (0, 60), (90, 60), (60, 60.5), (60, float("inf"))):
         with pytest.raises(InvalidArgumentError, match="the least and the most"):
             train(folder, tmp_path / "out", tiles=tiles)
+    for seed in (-1, 2**32):
+        with pytest.raises(InvalidArgumentError, match=f"seed is {seed}; allowed is 0 to 4294967295"):
+            train(folder, tmp_path / "out", seed=seed)
     with pytest.raises(InvalidArgumentError, match="steps is 0"):
         train(folder, tmp_path / "out", steps=0)
     with pytest.raises(InvalidArgumentError, match="no episode ended within 64 steps"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -331,3 +332,66 @@ def test_a_broken_dataset(tmp_path: Path, dataset: Path) -> None:
     read = read_demonstrations(tmp_path / "d")
     with pytest.raises(InvalidArgumentError, match="optimal"):
         list(read)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"wsigym": 3},
+        {"wsigym": {}},
+        {"wsigym": None},
+        {"total_episodes": None},
+        {"total_episodes": "many"},
+        {"total_episodes": -1},
+        {"total_episodes": True},
+        {"data_format": "none"},
+        {"data_format": []},
+        {"observation_space": "{"},
+        {"observation_space": "3"},
+        {"observation_space": 3},
+        {"action_space": "{}"},
+        {"author": 3},
+    ],
+)
+def test_damaged_metadata(cohort: Cohort, dataset: Path, tmp_path: Path, damaged: dict[str, Any]) -> None:
+    shutil.copytree(dataset, tmp_path / "d")
+    file = tmp_path / "d/data/metadata.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | damaged))
+    with pytest.raises(InvalidArgumentError, match=r"d holds no demonstrations .*`wsigym demos"):
+        list(read_demonstrations(tmp_path / "d", cohort=cohort))
+
+
+@pytest.mark.parametrize("name", ["total_episodes", "wsigym", "data_format"])
+def test_metadata_that_lacks_something(cohort: Cohort, dataset: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(dataset, tmp_path / "d")
+    file = tmp_path / "d/data/metadata.json"
+    metadata = json.loads(file.read_text())
+    del metadata[name]
+    file.write_text(json.dumps(metadata))
+    with pytest.raises(InvalidArgumentError, match="holds no demonstrations"):
+        list(read_demonstrations(tmp_path / "d", cohort=cohort))
+
+
+@pytest.mark.parametrize("text", ["[1]", "3", "null", "", "nonsense"])
+def test_metadata_of_another_form(dataset: Path, tmp_path: Path, text: str) -> None:
+    shutil.copytree(dataset, tmp_path / "d")
+    (tmp_path / "d/data/metadata.json").write_text(text)
+    with pytest.raises(InvalidArgumentError, match="holds no demonstrations"):
+        read_demonstrations(tmp_path / "d")
+
+
+def test_episodes_whose_words_are_damaged(dataset: Path, tmp_path: Path) -> None:
+    for name, value in (("path", "{"), ("path", "3"), ("score", "high"), ("seed", "none")):
+        shutil.rmtree(tmp_path / "d", ignore_errors=True)
+        shutil.copytree(dataset, tmp_path / "d")
+        with h5py.File(tmp_path / "d/data/main_data.hdf5", "a") as file:
+            attributes = file["episode_2"].attrs
+            assert name in attributes
+            attributes[name] = value
+        with pytest.raises(InvalidArgumentError, match="the dataset is broken"):
+            list(read_demonstrations(tmp_path / "d"))
+
+
+def test_a_budget_that_no_expert_could_play(cohort: Cohort, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="0 to 10,000"):
+        write_demonstrations(cohort, tmp_path / "out", budget="100000000000000000000")

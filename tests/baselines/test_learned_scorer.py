@@ -81,8 +81,8 @@ def test_training_uses_one_thread_whatever_the_machine_has(
     try:
         for threads in (1, 3):
             torch.set_num_threads(threads)
-            train_tile_scorer(Cohort.load(folder), tmp_path / "net", split=None, tile_px=TILE_PX, epochs=2)
-            files.append((tmp_path / "net").read_bytes())
+            train_tile_scorer(Cohort.load(folder), tmp_path / f"{threads}", split=None, tile_px=TILE_PX, epochs=2)
+            files.append((tmp_path / f"{threads}").read_bytes())
             assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -122,3 +122,17 @@ def test_nothing_positive_is_nothing_to_learn(tmp_path: Path, folder: Path) -> N
     with pytest.raises(InvalidArgumentError, match="nothing to learn"):
         train_tile_scorer(Cohort.load(tmp_path), tmp_path / "out", tile_px=TILE_PX)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_is_there_stays(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "net").write_text("mine")
+    for out, said in (("net", "net exists"), ("", "exists"), ("net/below", "cannot be written")):
+        with pytest.raises(InvalidArgumentError, match=said):
+            train_tile_scorer(Cohort.load(folder), tmp_path / out, split=None, tile_px=TILE_PX, epochs=1)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("net", "mine")]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seeds_that_are_none(folder: Path, tmp_path: Path, seed: int) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"seed is {seed}; allowed is 0 to 4294967295"):
+        train_tile_scorer(Cohort.load(folder), tmp_path / "net", split=None, tile_px=TILE_PX, seed=seed)

@@ -246,7 +246,7 @@ class TestTraining:
     @pytest.mark.parametrize(
         ("cells", "said"),
         [
-            ("steps,seconds,val_all\n0,1.0,0.2\n16,ab", r"curve\.csv cannot be read .* begin a new curve"),
+            ("steps,seconds,val_all\n0,1.0,0.2\n16,ab", r"curve\.csv cannot be read .* begins at the last checkpoint"),
             ("a,b\n1,2\n", "seconds"),
             ("steps,seconds,val_all\n0,1.0\n", "cannot be read"),
         ],
@@ -286,7 +286,7 @@ class TestTraining:
     def test_checkpoints_without_settings(self, squares: Cohort, tmp_path: Path) -> None:
         (tmp_path / CHECKPOINTS).mkdir()
         (tmp_path / CHECKPOINTS / "000000000.zip").write_bytes(b"")
-        with pytest.raises(RunError, match="train in another folder"):
+        with pytest.raises(RunError, match="exists and is not an empty folder"):
             train_navigator(squares, tmp_path, steps=0, settings=QUICK)
 
     def test_nothing_is_cloned_where_val_cannot_be_played(self, squares: Cohort, tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ class TestTraining:
     @pytest.mark.parametrize(
         ("changed", "message"),
         [
-            ({"seed": -1}, "seed -1"),
+            ({"seed": -1}, "seed is -1"),
             ({"seed": 2**32}, "seed is 4294967296"),
             ({"budgets": ()}, "no budget"),
             ({"px": 20}, "36"),

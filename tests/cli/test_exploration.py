@@ -81,8 +81,39 @@ def test_a_search_is_learned_and_played(call: Call, tmp_path: Path, monkeypatch:
     assert (code, [row["budget"] for row in rows]) == (0, ["tiles=60", "tiles=60"])
 
 
-def test_learning_a_search_without_the_library(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sb3_contrib", None)
-    monkeypatch.delitem(sys.modules, "wsigym.baselines.chooser_training", raising=False)
-    code, _, err = call("tiles", "train-search", "--cohort", tmp_path, "--out", tmp_path / "out")
-    assert (code, "sb3_contrib, which is not installed" in err) == (2, True)
+@pytest.mark.parametrize(
+    ("command", "lacking", "module"),
+    [
+        ("train-search", "sb3_contrib", "chooser_training"),
+        ("train-search", "torch", "chooser_training"),
+        ("train", "torch", "tile_training"),
+        ("train", "safetensors", "tile_training"),
+    ],
+)
+def test_learning_without_the_library(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, lacking: str, module: str
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == lacking]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, lacking, None)
+    for name in (module, "learned_scorer", "net_files", "tile_chooser"):
+        monkeypatch.delitem(sys.modules, f"wsigym.baselines.{name}", raising=False)
+    code, _, err = call("tiles", command, "--cohort", tmp_path, "--out", tmp_path / "out")
+    assert (code, f"{lacking}, which is not installed: pip install 'wsigym[rl]'" in err) == (2, True), err
+
+
+@pytest.mark.parametrize("command", ["train", "train-search", "calibrate"])
+@pytest.mark.parametrize("out", ["mine", "folder", "mine/below"])
+def test_a_file_that_is_there_stays(call: Call, tmp_path: Path, command: str, out: str) -> None:
+    """Told at once, and not when all is learned."""
+    pytest.importorskip("sb3_contrib", reason="needs sb3-contrib and PyTorch: make install")
+    cohort = build_tumour_cohort(tmp_path / "cohort")
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    scorer = ("--scorer", "stain-density") if command == "calibrate" else ()
+    given = ("--cohort", cohort, "--tile-px", "32", "--split", "test")
+    code, out_text, err = call("tiles", command, *given, *scorer, "--out", tmp_path / out)
+    assert (code, out_text) == (2, "")
+    assert "exists; name a new file" in err or "cannot be written" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cohort", "folder", "mine"]
+    assert (tmp_path / "mine").read_text() == "mine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from wsigym.cli import app
-from wsigym.errors import InvalidArgumentError
+from wsigym.errors import InvalidArgumentError, RunError, WsigymError
 
 pytest.importorskip("sb3_contrib", reason="needs sb3-contrib: pip install 'wsigym[rl]'")
 
@@ -106,6 +107,13 @@ def test_trainings_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytes
         (["--magnifications", "10"], "two numbers are needed"),
         (["--magnifications", "80,90"], "no query is within"),
         (["--budget", "basic"], "Did you mean 'base'"),
+        (
+            ["--magnifications", "100,200"],
+            "no query is within magnification 100 to 200; found are magnification 2.5 to 40",
+        ),
+        (["--budget", "0"], "budget 0"),
+        (["--budget", "100000000000000000000"], "0 to 10,000"),
+        (["--seed", "-1"], "seed is -1"),
         (["--steps", "-1"], "steps -1"),
         (["--view-px", "20"], "36"),
         (["--demos", "nowhere"], "holds no demonstrations"),
@@ -114,5 +122,24 @@ def test_trainings_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytes
 def test_bad_input_is_one_clear_line(cohort: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
     given = ["train", "--cohort", str(cohort), "--out", str(tmp_path / "t"), "--steps", "0", "--view-px", "36"]
     result = CliRunner().invoke(app, [*given, *arguments])
-    assert isinstance(result.exception, Exception)
+    assert isinstance(result.exception, WsigymError)
     assert said in str(result.exception)
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("lacking", ["tensorboard", "torch", "sb3_contrib"])
+def test_without_a_library(cohort: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str) -> None:
+    monkeypatch.setitem(sys.modules, lacking, None)
+    monkeypatch.delitem(sys.modules, "wsigym.baselines.train_ppo", raising=False)
+    result = CliRunner().invoke(app, ["train", "--cohort", str(cohort), "--out", str(tmp_path / "t"), "--steps", "0"])
+    assert isinstance(result.exception, InvalidArgumentError)
+    assert f"training needs {lacking}, which is not installed: pip install 'wsigym[rl]'" in str(result.exception)
+
+
+def test_a_folder_of_others(cohort: Path, tmp_path: Path) -> None:
+    (tmp_path / "curve.csv").write_text("mine", encoding="utf-8")
+    arguments = ["--cohort", str(cohort), "--out", str(tmp_path), "--steps", "0", "--view-px", "36"]
+    result = CliRunner().invoke(app, ["train", *arguments])
+    assert isinstance(result.exception, RunError)
+    assert "exists and is not an empty folder" in str(result.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["curve.csv"]

@@ -27,6 +27,7 @@ def test_presets(preset: str, rois: tuple[int, int, int]) -> None:
         (3, "3", 3),
         (0, "0", 0),
         ("3", "3", 3),
+        (10_000, "10000", 10_000),
         (" base ", "base", 7),
         (np.int64(4), "4", 4),
         ({10: 7, 2.5: 10}, "2.5=10,10=7", 7),
@@ -47,6 +48,9 @@ def test_every_way_to_say_a_budget(value: Any, label: str, at_10x: int) -> None:
     ("value", "words"),
     [
         (-1, "-1"),
+        (10_001, "0 to 10,000"),
+        ("100000000000000000000", "0 to 10,000"),
+        ("10=100000", "0 to 10,000"),
         (2.5, "2.5"),
         (True, "True"),
         (None, "None"),
@@ -87,3 +91,8 @@ def test_unknown_names(value: str, near: str | None) -> None:
 def test_a_magnification_without_a_number() -> None:
     with pytest.raises(InvalidArgumentError, match="says nothing for a query at 40x; add 40=N to it"):
         RoiBudget.of({10: 7}).rois(40)
+
+
+@pytest.mark.parametrize(("value", "most"), [("base", 10), (3, 3), ({10: 7, 40: 9}, 9), (0, 0)])
+def test_the_most_of_any_query(value: Any, most: int) -> None:
+    assert RoiBudget.of(value).most == most

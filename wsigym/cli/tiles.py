@@ -23,7 +23,7 @@ TARGET = "tumour"
 """As `wsigym.cohorts.exploration.TUMOUR`, whose module is not loaded to print a help text."""
 
 CohortFolder = Annotated[Path, typer.Option("--cohort", help="The cohort's folder.")]
-Out = Annotated[Path, typer.Option(help="The file to write.")]
+Out = Annotated[Path, typer.Option(help="The file to write, a new one.")]
 Target = Annotated[str, typer.Option(help="The class of the regions to find.")]
 TilePx = Annotated[int, typer.Option(help="Side of a tile in pixels, as in the runs that will use it.")]
 Magnifications = Annotated[str, typer.Option(help="Rising, such as 2.5,10,20 for slides scanned at 20x.")]
@@ -44,7 +44,10 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train a small network on the tumour regions of a split; used as tile-scorer:OUT. Needs the extra rl."""
-    from wsigym.baselines.tile_training import train_tile_scorer
+    from wsigym.baselines.checks import extra_rl
+
+    with extra_rl("training"):
+        from wsigym.baselines.tile_training import train_tile_scorer
     from wsigym.cohorts import Cohort
 
     loaded = Cohort.load(cohort, allow_outside=allow_outside)
@@ -82,12 +85,13 @@ def calibrate(
     as_json: AsJson = False,
 ) -> None:
     """Learn how likely a scorer's suspicions mean tumour; used as adaptive:OUT."""
+    from wsigym.baselines.checks import new_file
     from wsigym.baselines.registry import make_scorer
     from wsigym.baselines.tile_calibration import calibrate as calibrate_scorer
     from wsigym.cohorts import Cohort
 
     loaded = Cohort.load(cohort, allow_outside=allow_outside)
-    with progress_of("slides") as progress:
+    with new_file(out) as file, progress_of("slides") as progress:
         calibration = calibrate_scorer(
             scorer,
             make_scorer(scorer),
@@ -98,7 +102,7 @@ def calibrate(
             tile_px=tile_px,
             progress=progress,
         )
-    calibration.save(out)
+        calibration.save(file)
     if as_json:
         typer.echo(json.dumps({"out": str(out), "scorer": scorer, "threshold": calibration.threshold}, indent=2))
     else:
@@ -122,12 +126,10 @@ def train_search(
     as_json: AsJson = False,
 ) -> None:
     """Learn by PPO which tile to open next, from the hit rate alone; used as choose:OUT. Needs the extra rl."""
-    try:
+    from wsigym.baselines.checks import extra_rl
+
+    with extra_rl("training"):
         from wsigym.baselines.chooser_training import train_chooser
-    except ModuleNotFoundError as error:
-        raise InvalidArgumentError(
-            f"training needs {error.name}, which is not installed: pip install 'wsigym[rl]'."
-        ) from None
     from wsigym.cohorts import Cohort
 
     loaded = Cohort.load(cohort, allow_outside=allow_outside)

@@ -47,12 +47,10 @@ def train(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Train a navigator on the split train, choose it on val; played as --policy ppo:OUT. Needs the extra rl."""
-    try:
+    from wsigym.baselines.checks import extra_rl
+
+    with extra_rl("training"):
         from wsigym.baselines.train_ppo import TrainSettings, train_navigator
-    except ModuleNotFoundError as error:
-        raise InvalidArgumentError(
-            f"training needs {error.name}, which is not installed: pip install 'wsigym[rl]'."
-        ) from None
     from wsigym.cohorts import Cohort
 
     settings = TrainSettings(
