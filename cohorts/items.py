@@ -12,6 +12,7 @@ import random
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
@@ -158,29 +159,33 @@ class Metadata(Line):
 class EvidenceWords(Line):
     """The sentence that introduces the images: for `one`, for `many` ("{count}" is their number), for `none` left.
 
-    Where none is left but features are, and `none` is not given, `FEATURES_ALONE` is said.
+    `mosaic` is for many in one image, numbered; if it is not given, that is said after `many`. Where none is left but
+    features are, and `none` is not given, `FEATURES_ALONE` is said.
     """
 
     one: Name
     many: Name
     none: Name = NO_IMAGE
+    mosaic: Name | None = None
 
     def sentence(self, images: Sequence[ImageSpec]) -> str:
-        """The sentence for these images; a mosaic's says that its tiles are numbered."""
+        """The sentence for these images."""
         count = sum(len(image.parts) for image in images)
-        if not count:
-            return self.none
-        words = self.one if count == 1 else self.many.replace("{count}", str(count))
-        tiles = sum(len(image.tiles) for image in images)
-        return f"{words} They are shown in one image, numbered 1 to {tiles} in reading order." if tiles > 1 else words
+        if count <= 1:
+            return self.one if count else self.none
+        words = self.many
+        if any(len(image.tiles) > 1 for image in images):
+            words = self.mosaic or f"{words} They are shown in one image, numbered 1 to {{count}} in reading order."
+        return words.replace("{count}", str(count))
 
 
 class EvidenceItem(Line):
     """One item. `item_id` is unique in its task, and made of nothing that tells the answer.
 
-    `images` go from the lowest to the highest power. `options` stand in the order of rotation 0 (see `in_base_order`).
-    `evidence` introduces the images, and is needed where there are any. `group` says what the item belongs to: at
-    least one of patient, case, slide, set, source; it is never shown.
+    `images` go from the lowest to the highest power, where that of all is known and the options do not name them;
+    `findings` too. `options` stand in the order of rotation 0 (see `in_base_order`). `evidence` introduces the images,
+    and is needed where there are any. `group` says what the item belongs to: at least one of patient, case, slide, set,
+    source; it is never shown.
     """
 
     item_id: Name
@@ -208,11 +213,29 @@ class EvidenceItem(Line):
             raise ValueError(f"an answer of kind {answer.kind} chooses among at least two options")
         return options
 
+    @field_validator("images")
+    @classmethod
+    def _rising(cls, images: tuple[ImageSpec, ...], info: ValidationInfo) -> tuple[ImageSpec, ...]:
+        if len(images) > 1 and not _name_images(info.data.get("options", ())):
+            known = [image.magnification for image in images if image.magnification is not None]
+            if len(known) == len(images):
+                _check_rising("images", known)
+        return images
+
+    @field_validator("findings")
+    @classmethod
+    def _rising_findings(cls, findings: tuple[TextFinding, ...]) -> tuple[TextFinding, ...]:
+        _check_rising("findings", [finding.magnification for finding in findings])
+        return findings
+
     @field_validator("evidence")
     @classmethod
     def _introduces_images(cls, evidence: EvidenceWords | None, info: ValidationInfo) -> EvidenceWords | None:
         if evidence is None and info.data.get("images"):
-            raise ValueError("is missing: the sentence that introduces the images")
+            raise ValueError(
+                "is missing where there are images; say how they are introduced: "
+                '{"one": "...", "many": "... {count} ..."}'
+            )
         return evidence
 
     @property
@@ -231,9 +254,17 @@ class EvidenceItem(Line):
     @property
     def asks_for_image(self) -> bool:
         """Whether the options name the images: "Image 1", "Image 2" ... in any order."""
-        return bool(self.options) and sorted(self.options) == sorted(
-            f"Image {number}" for number in range(1, len(self.options) + 1)
-        )
+        return _name_images(self.options)
+
+
+def _check_rising(what: str, magnifications: Sequence[float]) -> None:
+    for one, other in pairwise(magnifications):
+        if other < one:
+            raise ValueError(f"{what} go from low to high power, and {other:g}x stands after {one:g}x")
+
+
+def _name_images(options: Sequence[str]) -> bool:
+    return bool(options) and sorted(options) == sorted(f"Image {number}" for number in range(1, len(options) + 1))
 
 
 def in_base_order(options: Sequence[_T], item_id: str, seed: int) -> list[_T]:

@@ -67,6 +67,8 @@ ANSWERS = ("option", "text")
 MAX_TEXT = 100_000
 """Characters of a sampled text at most; longer answers are taken too."""
 
+MAX_IMAGES = 64
+
 MIN_IMAGE_PX, MAX_IMAGE_PX = 36, 8192
 """As of the other environments: below 36 px the usual convolutional encoders fail."""
 
@@ -107,12 +109,13 @@ class EvidenceEnv(gym.Env[dict[str, Any], Any]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise UnknownNameError("render_mode", str(render_mode), self.metadata["render_modes"])
         self.image_px = _whole("image_px", image_px, MIN_IMAGE_PX, MAX_IMAGE_PX)
-        self.max_images = _whole("max_images", max_images, 1, 64)
+        self.max_images = _whole("max_images", max_images, 1, MAX_IMAGES)
         self.answer, self.render_mode = answer, render_mode
         self.evidence = Evidence.of(evidence)
         self.cohort = cohort if isinstance(cohort, Cohort) else Cohort.load(cohort or default_cohort())
         asked = load_items(self.cohort, suite, task, split)
         self._asked = {each.item.item_id: self._checked(each) for each in asked}
+        self._check_fit()
         self._item_ids = tuple(self._asked)
         self._vocabulary = vocabulary_of(self.cohort, suite, asked)
         self._over = True
@@ -135,15 +138,25 @@ class EvidenceEnv(gym.Env[dict[str, Any], Any]):
     def _checked(self, asked: Asked) -> Asked:
         """The item as it is shown. Raises `InvalidArgumentError` where this environment cannot show or take it."""
         shown = self.evidence.of_item(asked.item)
-        if len(shown.images) > self.max_images:
-            raise InvalidArgumentError(
-                f"item {shown.item_id!r} has {len(shown.images)} images and max_images is {self.max_images}; raise it."
-            )
         if self.answer == "option" and shown.answer.kind != "option":
             raise InvalidArgumentError(
                 f"item {shown.item_id!r} is answered with {shown.answer.kind}; make the environment with answer='text'."
             )
         return Asked(shown, asked.reference)
+
+    def _check_fit(self) -> None:
+        """Raises `InvalidArgumentError` for the item with the most images, where they are too many."""
+        most = max((each.item for each in self._asked.values()), key=lambda item: len(item.images))
+        count = len(most.images)
+        if count > self.max_images:
+            raise InvalidArgumentError(
+                f"item {most.item_id!r} has {count} images and max_images is {self.max_images}; "
+                + (
+                    f"raise it with max_images={count} (--env max_images={count})."
+                    if count <= MAX_IMAGES
+                    else f"{MAX_IMAGES} is the most: put images together, or leave some out."
+                )
+            )
 
     @property
     def item_ids(self) -> tuple[str, ...]:

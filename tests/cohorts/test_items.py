@@ -96,7 +96,24 @@ FAULTY: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     "eleven options": ({"options": [f"o{i}" for i in range(11)]}, {}, f"{ITEMS}:1: options", "at most 10"),
     "hidden field": ({"diagnosis": "x"}, {}, f"{ITEMS}:1: diagnosis", "no such field"),
     "hidden metadata": ({"metadata": {"grade": "3"}}, {}, f"{ITEMS}:1: metadata.grade", "no such field"),
-    "no words": ({"evidence": None}, {}, f"{ITEMS}:1: evidence:", "is missing"),
+    "no words": (
+        {"evidence": None},
+        {},
+        f"{ITEMS}:1: evidence:",
+        """is missing where there are images; say how they are introduced: {"one": "...", "many": "... {count} ..."}""",
+    ),
+    "findings of falling power": (
+        {"findings": [{"magnification": power, "text": "a mass"} for power in (2.5, 40, 10)]},
+        {},
+        f"{ITEMS}:1: findings:",
+        "findings go from low to high power, and 10x stands after 40x",
+    ),
+    "falling power": (
+        {"images": [{"file": "images/field.png", "magnification": power} for power in (2.5, 40, 10)]},
+        {},
+        f"{ITEMS}:1: images:",
+        "images go from low to high power, and 10x stands after 40x",
+    ),
     "file outside": ({"images": [{"file": "../x.png"}]}, {}, f"{ITEMS}:1: images.0.file", "stays inside"),
     "half a region": ({"images": [{"slide_id": "s1"}]}, {}, f"{ITEMS}:1: images.0", "slide_id with its box"),
     "NaN region": (
@@ -343,6 +360,18 @@ def test_the_base_order_is_a_permutation_that_depends_on_seed_and_item_alone() -
     counts = Counter(orders)
     assert len(counts) == 24
     assert max(counts.values()) < 2 * min(counts.values())
+
+
+def test_images_of_equal_or_unknown_power_or_that_are_the_options_stand_in_any_order() -> None:
+    def field(power: float | None) -> dict[str, Any]:
+        return {"file": "images/field.png", "magnification": power}
+
+    for powers in ((10, 10, 40), (40, None, 10), (None, None)):
+        EvidenceItem.model_validate(item(images=[field(power) for power in powers]))
+    options = ["Image 2", "Image 1"]
+    EvidenceItem.model_validate(item(images=[field(40), field(10)], options=options))
+    with pytest.raises(ValidationError, match="10x stands after 40x"):
+        EvidenceItem.model_validate(item(images=[field(40), field(10)], options=["Image 1", "Image 3"]))
 
 
 def test_tiles_of_tiles_and_mixed_images_are_refused() -> None:

@@ -176,8 +176,26 @@ def test_other_kinds_of_answers_need_text(env_of: Callable[..., EvidenceEnv]) ->
 
 
 def test_more_images_than_fit_are_refused(env_of: Callable[..., EvidenceEnv]) -> None:
-    with pytest.raises(InvalidArgumentError, match="has 3 images and max_images is 2"):
+    with pytest.raises(InvalidArgumentError) as caught:
         env_of(0, {"max_images": 2}, images=FILE * 3)
+    assert str(caught.value) == (
+        "item 'i0' has 3 images and max_images is 2; raise it with max_images=3 (--env max_images=3)."
+    )
+    with pytest.raises(InvalidArgumentError, match="has 65 images and max_images is 8; 64 is the most"):
+        env_of(0, images=FILE * 65)
+
+
+def test_the_images_that_fit_all_items_are_told_at_once(tmp_path: Path) -> None:
+    counts = (1, 3, 5, 4)
+    build_evidence(
+        tmp_path,
+        [item(n, images=FILE * count) for n, count in enumerate(counts)],
+        [reference(n) for n in range(len(counts))],
+        pixels=False,
+    )
+    with pytest.raises(InvalidArgumentError, match=r"item 'i2' has 5 images and max_images is 2.*--env max_images=5"):
+        EvidenceEnv(tmp_path, SUITE, TASK, max_images=2)
+    assert EvidenceEnv(tmp_path, SUITE, TASK, max_images=5).item_ids == ("i0", "i1", "i2", "i3")
 
 
 def test_a_broken_image_is_an_error_on_reset(env_of: Callable[..., EvidenceEnv], tmp_path: Path) -> None:
