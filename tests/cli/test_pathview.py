@@ -50,7 +50,7 @@ def built(cohort: Path, call: Callable[..., str]) -> Path:
 def test_build_says_what_was_built_and_dropped(cohort: Path, call: Callable[..., str]) -> None:
     said = call("items", "build", "pathview", cohort)
     assert "12 images (9 train, 1 val, 2 test), 36 annotations" in said
-    assert "1 annotations left out: its box has no area" in said
+    assert "  1 left out: its box has no area" in said
     assert "pathview/region-description: 12 items" in said
     with (cohort / "references/pathview/dropped.csv").open() as file:
         first = next(csv.DictReader(file))
@@ -86,8 +86,8 @@ def test_every_dropped_annotation_is_listed_with_its_file_and_row(tmp_path: Path
         ("pathview/more.csv:3", "A", "T", strange),
         ("pathview/more.csv:4", "A", "L", "its box has no area"),
     ]
-    assert f"2 annotations left out: {strange}" in said
-    assert "2 annotations left out: its box has no area" in said
+    assert f"  2 left out: {strange}" in said
+    assert "  2 left out: its box has no area" in said
 
 
 def test_run_and_tables(built: Path, call: Callable[..., str], tmp_path: Path) -> None:
