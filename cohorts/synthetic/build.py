@@ -25,7 +25,7 @@ from .slide import Annotations, make_slide, source_of
 
 __all__ = ["FORMAT_VERSION", "MAX_SIZE_PX", "MIN_SIZE_PX", "cached_cohort", "default_cohort", "make_synthetic_cohort"]
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """Raised whenever the generator's pixels, annotations or items change, so that caches are made anew."""
 
 MIN_SIZE_PX, MAX_SIZE_PX, STEP_PX = 2048, 100_096, 256

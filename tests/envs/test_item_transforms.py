@@ -87,6 +87,9 @@ def test_a_mosaic_is_one_image_that_says_so() -> None:
     assert first == (
         "The 3 images show fields of one case. They are shown in one image, numbered 1 to 3 in reading order."
     )
+    own = {**item()["evidence"], "mosaic": "A mosaic of {count} fields (1-{count})."}
+    assert Evidence.of("mosaic").of_item(made(evidence=own)).text.startswith("A mosaic of 3 fields (1-3).\n")
+    assert made(evidence=own).text == made().text
     assert shown("mosaic", images=item()["images"][:1]) == made(images=item()["images"][:1])
 
 

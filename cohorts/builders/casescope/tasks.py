@@ -41,12 +41,16 @@ WORDS = {
         many="The following {count} H&E-stained microscopy images are fields from the same lesion of one case, ordered "
         "from low to high magnification.",
         none=NO_IMAGE,
+        mosaic="The image is a mosaic of {count} numbered H&E fields (1-{count}, from low to high magnification) from "
+        "the same lesion of one case.",
     ),
     "disease": EvidenceWords(
         one="The following H&E-stained microscopy image is a field of one disease.",
         many="The following {count} H&E-stained microscopy images are fields of one disease, which may come from "
         "several cases, ordered from low to high magnification.",
         none="The following question concerns H&E-stained sections of one disease (no images are provided).",
+        mosaic="The image is a mosaic of {count} numbered H&E fields (1-{count}, from low to high magnification) of "
+        "one disease, which may come from several cases.",
     ),
 }
 """The paper's sentences; that of a disease is this project's wording of what the paper's prompt says."""
