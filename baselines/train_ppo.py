@@ -182,12 +182,18 @@ def train_navigator(
 
 
 def mean_iou(
-    policy: MaskableActorCriticPolicy, cohort: Cohort, split: str, budget: str, settings: TrainSettings
+    policy: MaskableActorCriticPolicy,
+    cohort: Cohort,
+    split: str,
+    budget: str,
+    settings: TrainSettings,
+    progress: Progress | None = None,
 ) -> dict[str, float]:
     """Mean IoU by magnification such as "10x", and of all queries as "all", of the likeliest moves."""
     env = _env_of(cohort, split, budget, settings)
     scores: dict[str, list[float]] = {}
-    for query_id in env.get_wrapper_attr("drawn_query_ids"):
+    query_ids = env.get_wrapper_attr("drawn_query_ids")
+    for done, query_id in enumerate(query_ids, 1):
         observation, info = env.reset(options={"query_id": query_id})
         over = False
         while not over:
@@ -195,6 +201,8 @@ def mean_iou(
             action, _ = policy.predict(channels_first(observation), deterministic=True, action_masks=mask)
             observation, _, over, _, info = env.step(int(action))
         scores.setdefault(f"{info['magnification']:g}x", []).append(info["iou"])
+        if progress:
+            progress(done, len(query_ids), f"queries of {split}")
     env.close()
     every = [score for found in scores.values() for score in found]
     by_magnification = sorted(scores, key=lambda name: float(name[:-1]))
@@ -359,7 +367,8 @@ class _Training:
         self._model.logger.dump(done)
 
     def _val(self, model: MaskablePPO) -> dict[str, float]:
-        return mean_iou(model.policy, self._cohort, "val", self._settings.budgets[0], self._settings)
+        settings = self._settings
+        return mean_iou(model.policy, self._cohort, "val", settings.budgets[0], settings, self._progress)
 
     def _save(self, file: Path) -> None:
         file.parent.mkdir(exist_ok=True)

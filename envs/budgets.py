@@ -99,7 +99,5 @@ class RoiBudget:
 
 def _count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or not 0 <= operator.index(value) <= MAX_ROIS:
-        raise InvalidArgumentError(
-            f"a budget of {value!r} ROIs: a whole number of 0 to {MAX_ROIS:,} is needed, or {FORMS}."
-        )
+        raise InvalidArgumentError(f"a budget of {value!r} ROIs: allowed are 0 to {MAX_ROIS:,}. A budget is {FORMS}.")
     return operator.index(value)

@@ -201,6 +201,20 @@ class TestTraining:
         assert float(rows[3]["val_all"]) > float(rows[0]["val_all"])
         assert trained.best_iou == pytest.approx(max(float(row["val_all"]) for row in rows))
 
+    def test_progress_tells_what_goes_on(self, squares: Cohort, demos: Path, tmp_path: Path) -> None:
+        told: list[tuple[int, int, str]] = []
+        settings = TrainSettings(**{**vars(QUICK), "rollout": 1})
+        train_navigator(
+            squares,
+            tmp_path / "t",
+            steps=16,
+            demonstrations=[demos],
+            settings=settings,
+            progress=lambda *at: told.append(at),
+        )
+        cloned, played = [(n, 4, "batches of cloning") for n in range(1, 5)], [(n, 2, "queries of val") for n in (1, 2)]
+        assert told == [*cloned, *played, (16, 16, "steps"), *played]
+
     def test_the_same_seed_gives_the_same_policy(self, squares: Cohort, demos: Path, tmp_path: Path) -> None:
         found = []
         for name in ("a", "b"):
