@@ -12,6 +12,7 @@ from PIL import Image
 
 from wsigym.cohorts import Cohort, ImageSpec
 from wsigym.cohorts.item_files import NOT_AN_IMAGE
+from wsigym.cohorts.transparency import on_white
 from wsigym.errors import SlideReadError
 from wsigym.slides import Box
 from wsigym.slides.resample import filled, resize
@@ -53,7 +54,7 @@ def item_image(cohort: Cohort, spec: ImageSpec, side_px: int) -> View:
 def _read(path: Path) -> npt.NDArray[np.uint8]:
     try:
         with Image.open(path) as image:
-            return np.array(image.convert("RGB"))
+            return np.array(on_white(image))
     except NOT_AN_IMAGE as error:
         raise SlideReadError(f"{path} cannot be read as an image ({error}); `wsigym cohort check` finds all.") from None
 

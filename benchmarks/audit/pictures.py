@@ -21,6 +21,7 @@ from PIL import Image
 
 from wsigym.cohorts import Asked, Cohort, ImageSpec
 from wsigym.cohorts.item_files import NOT_AN_IMAGE
+from wsigym.cohorts.transparency import on_white
 from wsigym.envs.item_images import item_image
 from wsigym.errors import SlideError, UnknownNameError
 
@@ -127,7 +128,7 @@ def _read_file(path: Path) -> Read | str:
         with Image.open(path) as image:
             image.draft("L", (MAX_SIDE_PX, MAX_SIDE_PX))
             image.load()  # a PNG's text may stand behind its pixels
-            return _small(np.asarray(image.convert("L"))), texts_in(image)
+            return _small(np.asarray(on_white(image).convert("L"))), texts_in(image)
     except NOT_AN_IMAGE as error:
         return f"cannot be read as an image ({error})"
 

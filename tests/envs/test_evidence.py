@@ -207,6 +207,16 @@ def test_a_broken_image_is_an_error_on_reset(env_of: Callable[..., EvidenceEnv],
         env.step(0)
 
 
+def test_what_is_transparent_is_white(env_of: Callable[..., EvidenceEnv], tmp_path: Path) -> None:
+    env = env_of(images=FILE)
+    hidden = Image.new("RGBA", (40, 40), (200, 0, 0, 0))
+    hidden.paste((0, 0, 200, 255), (0, 0, 40, 20))
+    hidden.save(tmp_path / "images" / "field.png")
+    observation, _ = env.reset()
+    assert observation["images"][0, 10, 10].tolist() == [0, 0, 200]
+    assert observation["images"][0, 30, 10].tolist() == [255, 255, 255]
+
+
 def test_features_come_with_coordinates(env_of: Callable[..., EvidenceEnv], tmp_path: Path) -> None:
     np.save(tmp_path / "f.npy", np.ones((3, 4)))
     np.save(tmp_path / "c.npy", np.ones((3, 2)))
