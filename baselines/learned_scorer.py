@@ -6,7 +6,7 @@ Files are safetensors: tensors and a few words on what they were trained on, no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,9 +17,8 @@ import torch
 from torch import nn
 
 from wsigym.envs.policy import Info
-from wsigym.errors import InvalidArgumentError
 
-from .net_files import load_net, save_tensors
+from .net_files import check_trained_on, load_net, save_tensors
 from .tile_scorers import Scores, Tiles, TileScorer
 
 __all__ = ["INPUT_PX", "LearnedScorer", "TileNet", "as_input", "one_thread", "save_net"]
@@ -72,12 +71,11 @@ class LearnedScorer(TileScorer):
         self._path = path
         self._net = load_net(TileNet, path, FORMAT, "tile scorer", "wsigym tiles train")
 
+    def check_magnifications(self, magnifications: Sequence[float]) -> None:
+        check_trained_on(self._net.magnifications, magnifications, f"tile scorer {self._path}")
+
     def suspicions(self, tiles: Tiles, info: Info) -> Scores:
-        if info["magnification"] not in self._net.magnifications:
-            raise InvalidArgumentError(
-                f"tile scorer {self._path}: asked for {info['magnification']:g}x, trained on "
-                f"{', '.join(f'{value:g}x' for value in self._net.magnifications)}."
-            )
+        self.check_magnifications([info["magnification"]])
         level = self._net.magnifications.index(info["magnification"])
         with torch.inference_mode(), one_thread():
             pixels = torch.from_numpy(as_input(tiles)).float() / 255

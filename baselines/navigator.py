@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from wsigym.envs.budgets import MAX_ROIS
 from wsigym.envs.concentric_views import SHARES
 from wsigym.envs.embed_target import EmbedTarget
-from wsigym.envs.localization import MAX_MAGNIFICATION, MAX_ROIS_SHOWN
+from wsigym.envs.localization import MAX_MAGNIFICATION
 from wsigym.envs.pan_zoom import FINISH, Cursor, action_mask, smallest_side, structured_action
 from wsigym.envs.policy import Info, Observation
 from wsigym.envs.ready_made import localization_pan_zoom
@@ -66,7 +67,7 @@ def navigator_space(px: int = VIEW_PX, *, channels_first: bool = False) -> space
         "target_magnification": spaces.Box(0, MAX_MAGNIFICATION, (1,), np.float32),
         "overview_extent": spaces.Box(0, 1, (2,), np.float32),
         "budget_left": spaces.Box(0, 1, (1,), np.float32),
-        "rois_left": spaces.Box(0, MAX_ROIS_SHOWN, (1,), np.float32),
+        "rois_left": spaces.Box(0, MAX_ROIS, (1,), np.float32),
         "target": spaces.Box(-np.inf, np.inf, (WORDS,), np.float32),
     }
     return spaces.Dict({**dict.fromkeys(("overview", *SHARES), image), **numbers})

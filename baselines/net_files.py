@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from torch import nn
 from wsigym.cohorts.tiles import tile_ratios
 from wsigym.errors import InvalidArgumentError
 
-__all__ = ["check_finite", "load_net", "save_tensors"]
+__all__ = ["check_finite", "check_trained_on", "load_net", "save_tensors"]
 
 Net = TypeVar("Net", bound=nn.Module)
 
@@ -73,4 +73,14 @@ def check_finite(net: nn.Module, what: str) -> None:
         raise InvalidArgumentError(
             f"{what}: its network has values that are no numbers, in {', '.join(wrong[:3])}"
             f"{' and others' if len(wrong) > 3 else ''}, as a training that grew without bounds leaves; train again."
+        )
+
+
+def check_trained_on(trained: Sequence[float], asked: Sequence[float], what: str) -> None:
+    """Raises `InvalidArgumentError` where a network, called `what`, is asked for a magnification that it never saw."""
+    unknown = [value for value in asked if value not in trained]
+    if unknown:
+        raise InvalidArgumentError(
+            f"{what}: asked for {', '.join(f'{value:g}x' for value in unknown)}, trained on "
+            f"{', '.join(f'{value:g}x' for value in trained)}; train one for these magnifications."
         )

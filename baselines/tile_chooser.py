@@ -19,10 +19,9 @@ from torch import nn
 from wsigym.envs.free_choice import OpenTiles, choice_space, described, is_choice, page_images, slots_mask
 from wsigym.envs.policy import Info, Observation
 from wsigym.envs.tile_search import STOP
-from wsigym.errors import InvalidArgumentError
 
 from .learned_scorer import one_thread
-from .net_files import load_net, save_tensors
+from .net_files import check_trained_on, load_net, save_tensors
 from .tile_policies import FreeTilePolicy
 from .tile_scorers import StainDensity
 
@@ -108,6 +107,10 @@ class ChooseTiles(FreeTilePolicy):
         self._net = load_net(ChooserNet, path, KIND, "tile chooser", "wsigym tiles train-search")
         self._tiles = OpenTiles(self._net.magnifications)
 
+    def check_magnifications(self, magnifications: Sequence[float]) -> None:
+        super().check_magnifications(magnifications)
+        check_trained_on(self._net.magnifications, magnifications, f"tile chooser {self._path}")
+
     def reset(self, observation: Observation, info: Info) -> None:
         self._tiles.reset()
 
@@ -115,11 +118,7 @@ class ChooseTiles(FreeTilePolicy):
         scores = self._page(observation, info)
         if not info["tiles"]:
             return {"scores": scores, "next": STOP}
-        if info["magnification"] not in self._net.magnifications:
-            raise InvalidArgumentError(
-                f"tile chooser {self._path}: asked for {info['magnification']:g}x, trained on "
-                f"{', '.join(f'{value:g}x' for value in self._net.magnifications)}."
-            )
+        self.check_magnifications([info["magnification"]])
         self._tiles.add(described(page_images(observation, info), scores[: len(info["tiles"])]), info)
         slot = self._best(info) if is_choice(info) else STOP
         self._tiles.open(info["frontier"][slot])

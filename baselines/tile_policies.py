@@ -14,6 +14,7 @@ The paper's cascade never returns to a tile that it left, so that an early mista
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,10 @@ class TilePolicy:
     @property
     def reads_reference(self) -> bool:
         return self.scorer.reads_reference
+
+    def check_magnifications(self, magnifications: Sequence[float]) -> None:
+        """Called before a run. Raises `InvalidArgumentError` where it cannot play one of them."""
+        self.scorer.check_magnifications(magnifications)
 
     def seed(self, seed: int) -> None:
         self.scorer.seed(seed)
@@ -132,6 +137,11 @@ class Adaptive(FreeTilePolicy):
     def __init__(self, scorer: TileScorer, calibration: Calibration) -> None:
         super().__init__(scorer)
         self._calibration = calibration
+
+    def check_magnifications(self, magnifications: Sequence[float]) -> None:
+        super().check_magnifications(magnifications)
+        for magnification in magnifications[:-1]:  # those of the last are not opened
+            self._calibration.probability(np.zeros(0), magnification)
 
     def reset(self, observation: Observation, info: Info) -> None:
         self._magnification_of: dict[int, float] = {}  # by a tile's width in level-0 px

@@ -11,6 +11,8 @@ Yes). EviPathBench gives a random reference and an oracle for mode B; the two de
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -36,6 +38,9 @@ class TileScorer:
 
     def seed(self, seed: int) -> None:
         """The only source of a scorer's randomness; called before each episode."""
+
+    def check_magnifications(self, magnifications: Sequence[float]) -> None:
+        """Raises `InvalidArgumentError` where it cannot score tiles of one of a run's magnifications."""
 
     def see_reference(self, reference: ExplorationReference) -> None:
         """Called at the start of an episode where `reads_reference` is True."""

@@ -127,7 +127,10 @@ class Seat:
         self._policies: dict[tuple[str, str | None], Policy] = {}
 
     def prepare(self, key: EpisodeKey) -> tuple[gym.Env[Any, Any], Policy]:
-        """The environment and the policy of an episode; made when they are first asked for."""
+        """The environment and the policy of an episode; made when they are first asked for.
+
+        Raises `InvalidArgumentError` where a policy with the door `check_magnifications` cannot play the environment's.
+        """
         who, where = (key.policy, key.endpoint), (key.budget, _blind_of(key))
         if who not in self._policies:
             policy = self._make_policy(base_policy(key.policy), key.endpoint)
@@ -138,7 +141,10 @@ class Seat:
             self._policies[who] = policy
         if where not in self._envs:
             self._envs[where] = self._environments.copy_for(key)
-        return self._envs[where], self._policies[who]
+        env, policy = self._envs[where], self._policies[who]
+        if hasattr(policy, "check_magnifications"):
+            policy.check_magnifications(env.get_wrapper_attr("magnifications"))
+        return env, policy
 
     def close(self) -> None:
         for env in self._envs.values():

@@ -68,7 +68,7 @@ from wsigym.scoring.localization import HIT_IOU, best_placed_iou
 from wsigym.slides import Box, Slide
 from wsigym.slides.geometry import box_from_unit, box_to_unit
 
-from .budgets import RoiBudget
+from .budgets import MAX_ROIS, RoiBudget
 from .curriculum import QueryFilter
 from .policy import NoAnswerOutcome
 from .views import Frame, Image, View, blank, check_image, context_view, draw_boxes, frame_of, padded
@@ -83,7 +83,6 @@ OVERVIEW_CAP = 0.25
 
 MAX_INVALID_IN_A_ROW = 3
 MAX_MAGNIFICATION = 200.0
-MAX_ROIS_SHOWN = 10_000
 MIN_IMAGE_PX, MAX_IMAGE_PX = 36, 8192
 """Below 36 px the usual convolutional encoders fail; above 8,192 px an observation takes 200 MB."""
 
@@ -167,7 +166,7 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
         observation["target_magnification"] = spaces.Box(0, MAX_MAGNIFICATION, (1,), np.float32)
         observation["overview_extent"] = spaces.Box(0, 1, (2,), np.float32)
         observation["budget_left"] = spaces.Box(0, 1, (1,), np.float32)
-        observation["rois_left"] = spaces.Box(0, MAX_ROIS_SHOWN, (1,), np.float32)
+        observation["rois_left"] = spaces.Box(0, MAX_ROIS, (1,), np.float32)
         observed = _observed(observation, observe)
         self._parts = tuple(observed)
         self.observation_space = spaces.Dict(observed)
@@ -299,7 +298,7 @@ class LocalizationEnv(gym.Env[dict[str, Any], dict[str, Any]]):
             case "overview_extent":
                 return np.array(self._overview.size, np.float32) / np.float32(self.overview_px)
             case "rois_left":
-                return np.array([min(self._rois_left, MAX_ROIS_SHOWN)], np.float32)
+                return np.array([self._rois_left], np.float32)
             case _:
                 return np.array([self._rois_left / self._budget if self._budget else 0], np.float32)
 

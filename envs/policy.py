@@ -3,7 +3,13 @@
 The runner owns `env.step`; a policy turns what it is shown into one action at a call. It sees the observation
 and `info`, never the reward or the reference, and keeps nothing from one episode to the next.
 
-A policy may also have any of these, which the runner looks for. Before `reset`, in this order:
+A policy may also have any of these, which the runner looks for. Before the first episode:
+
+    check_magnifications(magnifications)
+                             raises where it cannot score tiles of one of an exploration's magnifications
+    see_training(items)      where `reads_training` is True: the train split's items with their references
+
+Before `reset`, in this order:
 
     seed(seed: int)          the only source of its randomness
     begin(key: str)          canonical JSON of the episode's key, by which requests to a model are logged
@@ -12,7 +18,6 @@ A policy may also have any of these, which the runner looks for. Before `reset`,
 
 and later:
 
-    see_training(items)      called once where `reads_training` is True: the train split's items with their references
     see_reference(reference) called after `reset` where `reads_reference` is True: the oracle's door
     remarks                  mapping with "reason" or "conclusion" after `act`: text for the step's record
     in_cascade               of a search in exploration: a policy that scores pages as it does, which counts its budget

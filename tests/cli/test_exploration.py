@@ -117,3 +117,27 @@ def test_a_file_that_is_there_stays(call: Call, tmp_path: Path, command: str, ou
     assert "exists; name a new file" in err or "cannot be written" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cohort", "folder", "mine"]
     assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("policy", ["choose", "tile-scorer", "best-first:tile-scorer", "adaptive"])
+def test_other_magnifications_are_told_before_the_first_episode(call: Call, tmp_path: Path, policy: str) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch: make install")
+    from wsigym.baselines.learned_scorer import TileNet, save_net
+    from wsigym.baselines.tile_calibration import Calibration
+    from wsigym.baselines.tile_chooser import ChooserNet, save_chooser
+
+    cohort, file = build_tumour_cohort(tmp_path / "cohort"), tmp_path / "file"
+    if policy == "choose":
+        save_chooser(ChooserNet((2.5, 10, 40)), file, {})
+    elif policy == "adaptive":
+        Calibration("stain-density", {"2.5": ([0.0, 1.0], [0.0, 1.0])}, 0.5).save(file)
+    else:
+        save_net(TileNet((2.5, 10.0, 40.0)), file, {})
+    given = ("--env", "tile_px=32", "--env", "magnifications=[2.5,5,10]", "--out", tmp_path / "run")
+    budget = () if policy == "tile-scorer" else ("--budget", "tiles=60")
+    code, _, err = call(
+        "run", "evipath/exploration", "--cohort", cohort, "--policy", f"{policy}:{file}", *budget, *given
+    )
+    assert code == 2, err
+    assert "5x" in err
+    assert not (tmp_path / "run").exists()

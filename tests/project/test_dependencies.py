@@ -17,7 +17,6 @@ from packaging.utils import canonicalize_name
 
 NOT_IMPORTED = {
     "openslide-bin": "the library that openslide-python loads",
-    "tensorboard": "stable-baselines3 writes its logs with it",
 }
 """Dependencies that no module of wsigym imports, and who does."""
 
