@@ -38,10 +38,9 @@ def new_file(out: Path) -> Iterator[Path]:
 
     Raises `InvalidArgumentError` where `out` is there, be it before or after, or cannot be written.
     """
-    there = InvalidArgumentError(f"{out} exists; name a new file, or remove it first.")
     try:
         if out.exists():
-            raise there
+            raise InvalidArgumentError(f"{out} exists; name a new file, or remove it first.")
         out.parent.mkdir(parents=True, exist_ok=True)
         aside = out.with_name(f".{out.name}.{os.getpid()}.part")
         aside.touch()

@@ -10,6 +10,7 @@ thread: the numbers do not depend on the machine's cores. Needs PyTorch, stable-
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,6 +164,10 @@ def _check_reach(env: ExplorationEnv, slide_ids: Iterable[str], least: int, most
     if most > env.page_size * (len(env.magnifications) - 1):  # a tile with tissue has children with tissue
         return
     fewest = min(_fewest_tiles(env, slide_id) for slide_id in slide_ids)
+    if fewest == math.inf:
+        raise InvalidArgumentError(
+            "no slide with a positive tile has tissue that a search is shown: look at where the regions lie."
+        )
     if most < fewest:
         raise InvalidArgumentError(
             f"tiles is {least} to {most}, and a search of these slides has viewed {fewest} or more with its first at "
@@ -170,8 +175,9 @@ def _check_reach(env: ExplorationEnv, slide_ids: Iterable[str], least: int, most
         )
 
 
-def _fewest_tiles(env: ExplorationEnv, slide_id: str) -> int:
-    """Of a slide, the tiles that a search views at least, with its first of the last magnification."""
+def _fewest_tiles(env: ExplorationEnv, slide_id: str) -> float:
+    """Of a slide, the tiles that a search views at least, with its first of the last magnification; inf where it is
+    shown no tissue."""
     slide = env.cohort.open(slide_id)
     tree = TileTree.with_tissue(TileGrid.of(slide, env.magnifications, env.tile_px), tissue_mask(slide))
     seen = {WHOLE_SLIDE: 0}  # of each tile of a magnification, what is viewed once its page is
@@ -182,7 +188,7 @@ def _fewest_tiles(env: ExplorationEnv, slide_id: str) -> int:
             for viewed, children in families
             for place, child in enumerate(children)
         }
-    return 1 + min(viewed for tile, viewed in seen.items() if tree.children(tile))
+    return 1 + min((viewed for tile, viewed in seen.items() if tree.children(tile)), default=math.inf)
 
 
 class _Episodes(gym.Wrapper[Any, Any, Any, Any]):

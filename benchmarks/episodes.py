@@ -142,7 +142,7 @@ class Seat:
         if where not in self._envs:
             self._envs[where] = self._environments.copy_for(key)
         env, policy = self._envs[where], self._policies[who]
-        if hasattr(policy, "check_magnifications"):
+        if hasattr(policy, "check_magnifications") and env.has_wrapper_attr("magnifications"):
             policy.check_magnifications(env.get_wrapper_attr("magnifications"))
         return env, policy
 
@@ -270,6 +270,8 @@ class _Images:
         return found
 
     def features(self) -> tuple[Numbers, Numbers] | None:
+        if not self._env.has_wrapper_attr("features"):
+            return None
         found: tuple[Numbers, Numbers] | None = self._env.get_wrapper_attr("features")()
         return found
 

@@ -14,7 +14,7 @@ DEATHS_ALLOWED = 1
 """How often the worker of an episode may die before the episode is given up."""
 
 MAX_CHUNK = 16
-"""Episodes handed to a worker at once, where they don't all ask one slide."""
+"""Episodes handed to a worker at once, and then those that finish the last one's slide."""
 
 SLIDE_CHUNKS = 3
 """How many chunks more a worker is given to finish a slide whose tiles are in its cache. Together with the chunk they
@@ -40,7 +40,7 @@ class Handout:
         return len(self._waiting)
 
     def chunk(self) -> list[EpisodeKey]:
-        """The next episodes; a slide is not shared among workers, as each would decode its tiles for itself."""
+        """The next episodes. Each worker decodes a slide's tiles for itself, so that only a long one is shared."""
         chunk: list[EpisodeKey] = []
         while self._waiting and (len(chunk) < self._chunk or self._goes_on(chunk)):
             chunk.append(self._waiting.popleft())

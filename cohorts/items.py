@@ -242,7 +242,7 @@ class EvidenceItem(Line):
     def text(self) -> str:
         """What the model reads before the options: the evidence, the specimen, the findings, the question."""
         lines = [] if self.evidence is None else [self.evidence.sentence(self.images)]
-        if self.features is not None and lines in ([], [NO_IMAGE]):
+        if self.features is not None and not self.findings and lines in ([], [NO_IMAGE]):
             lines = [FEATURES_ALONE]
         if self.metadata.site is not None:
             lines.append(f"Specimen site: {self.metadata.site}.")

@@ -22,7 +22,7 @@ Observation (Dict)
     overview_extent       float32 (2,)   0..1                   width and height of the overview without its padding:
                                                                 what turns boxes in 0..1 into its pixels
     budget_left           float32 (1,)   0..1                   share of the ROIs left
-    rois_left             float32 (1,)   0..10,000              how many that are (10,000 where there are more)
+    rois_left             float32 (1,)   0..10,000              how many that are
 Images keep their aspect (to the nearest whole pixel); padding on the right and below is the slide's background. Before
 the first look view and context are background, and view_box and view_magnification are 0. `observe` leaves parts out:
 what is not observed is not read.

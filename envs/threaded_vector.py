@@ -48,7 +48,7 @@ class ThreadedVectorEnv(SyncVectorEnv):
         threads: 1 or more; None takes as many as there are processor cores, at most one an environment.
 
     Raises `InvalidArgumentError` for other values and for actions that are not one an environment, `UnknownNameError`
-    for another mode, and `EpisodeOverError` for calls after `close()`.
+    for another mode, and `EpisodeOverError` for `reset` and `step` after `close()`.
     """
 
     def __init__(

@@ -29,7 +29,8 @@ import numpy.typing as npt
 
 from wsigym.errors import InvalidArgumentError, UnknownNameError
 
-from .diagnosis_names import DiagnosisNames, name_words
+from .answers import fold
+from .diagnosis_names import DiagnosisNames
 
 __all__ = [
     "DIFFERENTIALS",
@@ -79,12 +80,12 @@ class DiagnosisTable:
     def __init__(self, entities: Iterable[Entity]) -> None:
         listed = list(entities)
         self._entities = {entity.name: entity for entity in listed}
-        owners: dict[tuple[str, ...], Entity] = {}
+        owners: dict[str, Entity] = {}
         for entity in listed:
             if entity.parent is not None and entity.parent not in self._entities:
                 raise InvalidArgumentError(f"{entity.name!r} has the parent {entity.parent!r}, which is no entity.")
             for name in (entity.name, *entity.synonyms):
-                other = owners.setdefault(name_words(name), entity)
+                other = owners.setdefault(fold(name), entity)
                 if other is not entity:
                     raise InvalidArgumentError(f"{name!r} is a name of {other.name!r} and {entity.name!r}; need one.")
         self._names = DiagnosisNames((each.name, (each.name, *each.synonyms), each.family) for each in listed)

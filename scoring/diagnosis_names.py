@@ -4,14 +4,15 @@ Around the name (or several names of the one diagnosis) may stand only
 
     articles, and words that introduce a diagnosis: "Diagnosis:", "most likely", "consistent with", "features of"
     "NOS", "no special type", "conventional", "classic", "usual type"
-    a site: "of the left lung", "cutaneous"; where the diagnosis' own names or family say one, that one
+    a site: "of the left lung", "cutaneous"; where the diagnosis' own names or family say one, or it is a lymphoma, as
+    one of the skin is another than that of a node, no other than its own
     grades and differentiation, of the carcinomas in `GRADED`: elsewhere they may make another diagnosis
     its abbreviation in brackets, "(GIST)"
 
 With anything else - "in situ", "no evidence of", "cannot be excluded", "versus", "metastatic", a subtype that the
-ontology does not know, a question mark - the text names none. Case, plural s, possessives, hyphens, and British and
-American spelling make no difference. The lists are this project's; what they leave out costs a model points and gives
-none away.
+ontology does not know, a question mark - the text names none. Case, plural s, possessives, hyphens, and spellings by
+`_SPELLINGS` make no difference, where no other diagnosis is told apart by them alone. The lists are this project's;
+what they leave out costs a model points and gives none away.
 """
 
 from __future__ import annotations
@@ -29,10 +30,22 @@ _NAME = "\0"
 """Stands where a name was; `fold` leaves none in a text."""
 
 
+_SPELLINGS = {"ae": "e", "oe": "e", "tumour": "tumor", "centre": "center", "fibre": "fiber", "grey": "gray"}
+"""British and American."""
+
+_JOINING = frozenset((",", "-"))
+"""Signs that may stand between the words of a name."""
+
+_SEVERAL = ""
+"""Stands for a diagnosis where several have names of the same words."""
+
+
 def _spelled(text: str) -> str:
     """The text in words and signs, a space between each, in one spelling."""
     folded = _POSSESSIVE.sub("", fold(text))
-    return " ".join(_TOKEN.findall(folded.replace("ae", "e").replace("oe", "e").replace("tumour", "tumor")))
+    for british, american in _SPELLINGS.items():
+        folded = folded.replace(british, american)
+    return " ".join(_TOKEN.findall(folded))
 
 
 def _word(token: str) -> str:
@@ -124,20 +137,32 @@ _SIDE = re.compile(r"(?<!\S)(?:left|right)(?!\S)")
 
 
 class DiagnosisNames:
-    """Diagnoses by their names. `known` are (diagnosis, its names, its family); no two share `name_words` of a name."""
+    """Diagnoses by their names. `known` are (diagnosis, its names, its family); no two share a name.
+
+    Names of two that only spelling or a plural tells apart are read where they are the whole text as written.
+    """
 
     def __init__(self, known: Iterable[tuple[str, Sequence[str], str]]) -> None:
         self._of_words: dict[tuple[str, ...], str] = {}
         self._whole: dict[str, str] = {}
         self._sites: dict[str, frozenset[str]] = {}
+        self._signs: dict[tuple[str, ...], set[str]] = {}
         self._graded: set[str] = set()
+        self._lymphomas: set[str] = set()
         for diagnosis, names, family in known:
             for name in names:
-                self._of_words[name_words(name)] = diagnosis
+                words = name_words(name)
+                other = self._of_words.setdefault(words, diagnosis)
+                if other != diagnosis:
+                    self._of_words[words] = _SEVERAL
                 self._whole[fold(name)] = diagnosis
-                said = f" {' '.join(name_words(name))} "
+                signs = self._signs.setdefault(words, set(_JOINING))
+                signs.update(token for token in _spelled(name).split() if not _is_word(token))
+                said = f" {' '.join(words)} "
                 if any(f" {' '.join(name_words(graded))} " in said for graded in GRADED):
                     self._graded.add(diagnosis)
+                if "lymphoma" in said:
+                    self._lymphomas.add(diagnosis)
             sites = _ANY_SITE.findall(" ; ".join(map(_spelled, (*names, family))))
             self._sites[diagnosis] = frozenset(_SITE_OF[word] for word in sites)
         self._of_words.pop((), None)
@@ -148,11 +173,12 @@ class DiagnosisNames:
         if (whole := fold(text)) in self._whole:
             return self._whole[whole]
         found, names, around = self._found(_spelled(text).split())
-        if len(found) != 1:
+        if len(found) != 1 or _SEVERAL in found:
             return None
         (diagnosis,) = found
         sites = {_SITE_OF[word] for word in _STATED_SITE.findall(around)}
-        if self._sites[diagnosis] and not sites <= self._sites[diagnosis]:
+        tied = self._sites[diagnosis] or diagnosis in self._lymphomas
+        if tied and not sites <= self._sites[diagnosis]:
             return None
         for pattern in (_STATED_SITE, _SIDE, _HARMLESS, *([_GRADE] if diagnosis in self._graded else [])):
             around = pattern.sub(" ", around)
@@ -171,11 +197,13 @@ class DiagnosisNames:
         at = 0
         while at < len(words):
             for length in range(min(self._longest, len(words) - at), 0, -1):
-                diagnosis = self._of_words.get(tuple(words[at : at + length]))
-                if diagnosis is not None:
+                name = tuple(words[at : at + length])
+                diagnosis = self._of_words.get(name)
+                first, last = places[at], places[at + length - 1]
+                between = {token for token in tokens[first:last] if not _is_word(token)}
+                if diagnosis is not None and between <= self._signs[name]:
                     found.add(diagnosis)
                     names.append([tokens[place] for place in places[at : at + length]])
-                    first, last = places[at], places[at + length - 1]
                     around[first : last + 1] = [_NAME] + [""] * (last - first)
                     at += length
                     break

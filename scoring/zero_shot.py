@@ -48,8 +48,9 @@ def unit_vectors(vectors: FloatArray) -> FloatArray:
     Raises `InvalidArgumentError` where a number is not finite or a vector is 0, which has no direction.
     """
     given = np.asarray(vectors)
-    floats = given.astype(np.result_type(given.dtype, np.float32), copy=False)
-    lengths = np.linalg.norm(floats, axis=-1, keepdims=True)
+    floats = given.astype(np.float64 if given.dtype == np.float64 else np.float32, copy=False)
+    # The squares of a float32 may be too large or small for one.
+    lengths = np.linalg.norm(floats.astype(np.float64, copy=False), axis=-1, keepdims=True).astype(floats.dtype)
     if not (np.isfinite(lengths) & (lengths > 0)).all():
         raise InvalidArgumentError("an embedding is 0 or not finite; leave out what the encoder could not embed.")
     unit: FloatArray = floats / lengths

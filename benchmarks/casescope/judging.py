@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,6 +114,13 @@ def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
 # -- what grades amount to ----------------------------------------------------------------------------------------
 
 
+def _rows_of(reader: csv.DictReader[str], file: Path) -> Iterator[dict[str, str]]:
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise CohortError([Fault(str(file), reader.line_num, "", f"is no row of a CSV file ({error})")]) from None
+
+
 def read_grades(file: Path) -> dict[str, dict[str, str]]:
     """The rows of a graded sheet or a key by code; `grade` is "", "0", "1" or "2".
 
@@ -130,7 +137,7 @@ def read_grades(file: Path) -> dict[str, dict[str, str]]:
         raise CohortError([Fault(str(file), 1, "", f"has no column {' and no column '.join(missing)}")])
     rows: dict[str, dict[str, str]] = {}
     faults = []
-    for row in reader:
+    for row in _rows_of(reader, file):
         cells = {name: (value or "").strip() for name, value in row.items() if isinstance(name, str)}
         if cells[GRADE] not in ("", *map(str, GRADES)):
             allowed = ", ".join(map(str, GRADES))

@@ -105,9 +105,9 @@ def search_table(records: Sequence[EpisodeRecord]) -> Table | None:
     """Each search minus the cascade of its scorer with the same K, on the slides that both have; None without any."""
     groups = dict(ordered_rows(records))
     rows: list[dict[str, Cell]] = []
+    last = last_scale(records)
     for row, episodes in groups.items():
         for scorer, cascade in _cascades_of(row, episodes, groups):
-            last = last_scale(records)
             pairs = _pairs(episodes, cascade)
             rows.append(
                 {

@@ -8,6 +8,7 @@ from statistics import fmean
 from wsigym.envs.budgets import PRESETS
 from wsigym.scoring.localization import HIT_IOU
 
+from ..episodes import BLIND_MARK
 from ..published_facts import facts_table, published_facts
 from ..records import EpisodeRecord
 from ..rows import group_by, mean_of, row_of, scored
@@ -58,7 +59,14 @@ def _our_facts(records: Sequence[EpisodeRecord]) -> dict[str, str]:
     }
     centre = group_by((record for record in records if record.policy == CENTRE_POLICY), magnification)
     centre_means = _means(centre.get(scale, []) for scale in CENTRE_SCALES)
-    models = group_by((record for record in scored(records) if record.endpoint and record.budget == "base"), row_of)
+    models = group_by(
+        (
+            record
+            for record in scored(records)
+            if record.endpoint and BLIND_MARK not in record.policy and record.budget == "base"
+        ),
+        row_of,
+    )
     model_means = _means(models.values())
     if centre_means:
         facts["T3A.parent_centre_iou.10x40x"] = _range(centre_means, 2)

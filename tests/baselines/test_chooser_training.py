@@ -15,6 +15,7 @@ from wsigym.baselines import make_policy
 from wsigym.baselines.registry import EXPLORATION, chooses_next
 from wsigym.cohorts import Cohort
 from wsigym.errors import InvalidArgumentError
+from wsigym.slides import TissueMap
 
 pytest.importorskip("sb3_contrib", reason="needs sb3-contrib and PyTorch: make install")
 
@@ -192,6 +193,12 @@ def test_a_file_that_is_there_stays(tmp_path: Path, folder: Path) -> None:
             train(folder, tmp_path / out, progress=lambda done, total: told.append(done))
     assert not told
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("net", "mine")]
+
+
+def test_regions_where_no_tissue_is_shown(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chooser_training, "tissue_mask", lambda slide: TissueMap(np.zeros((8, 8), bool), slide.box))
+    with pytest.raises(InvalidArgumentError, match="no slide with a positive tile has tissue"):
+        train(folder, tmp_path / "out", tiles=(1, 5))
 
 
 def test_budgets_that_do_not_reach_the_last_magnification(

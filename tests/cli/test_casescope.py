@@ -13,7 +13,7 @@ from casescope_builder import build_casescope, case, statements
 from typer.testing import CliRunner
 
 from wsigym.cli import app
-from wsigym.errors import InvalidArgumentError, RunError
+from wsigym.errors import CohortError, InvalidArgumentError, RunError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,5 +80,9 @@ def test_two_sets_of_runs_are_compared_and_sheets_not_written_over(cli: Callable
     cli("judge sheet a1 --out sheets")
     with pytest.raises(InvalidArgumentError, match="may hold grades"):
         cli("judge sheet a1 --out sheets")
+    long = Path("long.csv")
+    long.write_text(f"code,grade\nA,2\n{'B' * 200_000},2\n")
+    with pytest.raises(CohortError, match="is no row of a CSV file"):
+        cli("judge score long.csv sheets/key.csv")
     score = json.loads(cli("judge score sheets/key.csv sheets/key.csv --json"))["tables"]
     assert score[0]["rows"][0]["exact"] == 1

@@ -26,6 +26,9 @@ REAL = [
     _entity("Lichen planus", "Lichen", behaviour="non-neoplastic"),
     _entity("Gastrointestinal stromal tumour", behaviour="intermediate"),
     _entity("Hodgkin lymphoma"),
+    _entity("Follicle centre lymphoma"),
+    _entity("Gastric MALT lymphoma"),
+    _entity("Hepatocellular carcinoma"),
     _entity("Papillary thyroid carcinoma", "Papillary carcinoma"),
     _entity("Paget disease of bone", "Paget disease", behaviour="non-neoplastic"),
     _entity("Adenocarcinoma"),
@@ -79,6 +82,9 @@ SHIPPED_TABLE = DiagnosisTable(SHIPPED)
         ("Conventional osteosarcoma", "Osteosarcoma"),
         ("Hodgkin's lymphoma", "Hodgkin lymphoma"),
         ("Hodgkin lymphoma, classic", "Hodgkin lymphoma"),
+        ("Follicle center lymphoma", "Follicle centre lymphoma"),
+        ("MALT lymphoma, gastric", None),
+        ("Gastric MALT lymphoma of the stomach", "Gastric MALT lymphoma"),
         ("Gastrointestinal stromal tumor (GIST)", "Gastrointestinal stromal tumour"),
         ("Gastrointestinal stromal tumour (GIST) of the stomach", "Gastrointestinal stromal tumour"),
         ("Squamous cell carcinoma (SCC)", "Squamous cell carcinoma"),
@@ -116,6 +122,13 @@ def test_what_leaves_the_diagnosis_the_same(text: str, entity: str | None) -> No
         "High-grade papillary urothelial carcinoma, non-invasive",
         "Squamous cell carcinoma in situ",
         "Squamous cell carcinoma (in situ)",
+        "squamous cell / carcinoma",
+        "squamous cell ≠ carcinoma",
+        "hepatocellular (?) carcinoma",
+        "hepatocellular < carcinoma",
+        "cutaneous Hodgkin lymphoma",
+        "Hodgkin lymphoma of the skin",
+        "cutaneous follicle centre lymphoma",
         "Squamous cell carcinoma, SCCIS",
         "Squamous cell carcinoma (SCCIS)",
         "benign squamous cell carcinoma",
@@ -225,10 +238,19 @@ def test_every_name_maps_and_never_where_it_is_denied(entities: list[Entity]) ->
                 assert table.entity(frame.format(name)) is None, frame.format(name)
 
 
-@pytest.mark.parametrize("other", ["Spitz nevus", "Spitz's naevus", "spitz-naevus", "Spitz (naevus)"])
-def test_names_that_read_alike_are_one(other: str) -> None:
+@pytest.mark.parametrize("other", ["spitz-naevus", "SPITZ NAEVUS"])
+def test_a_name_has_one_diagnosis(other: str) -> None:
     with pytest.raises(InvalidArgumentError, match="need one"):
         DiagnosisTable([_entity("Spitz naevus"), _entity(other)])
+
+
+@pytest.mark.parametrize("other", ["Spitz nevus", "Spitz's naevus", "Spitz (naevus)", "Spitz, naevus"])
+def test_diagnoses_that_spelling_alone_tells_apart_are_read_as_they_are_written(other: str) -> None:
+    one, two = _entity("Spitz naevus"), _entity(other)
+    table = DiagnosisTable([one, two])
+    assert table.entity("Spitz naevus") is one
+    assert table.entity(other) is two
+    assert table.entity("most likely a Spitz naevus") is None
 
 
 def test_a_name_with_signs_is_itself() -> None:

@@ -68,6 +68,12 @@ def test_half_precision_is_enough_and_single_is_kept() -> None:
     assert unit_vectors(patches.astype(np.float16)).dtype == np.float32
 
 
+def test_any_finite_length_has_a_direction() -> None:
+    given = np.array([[3, 4], [3e30, 4e30], [3e-30, 4e-30]], np.float32)
+    assert unit_vectors(given) == pytest.approx(np.tile([0.6, 0.8], (3, 1)))
+    assert unit_vectors(np.array([[3, 4]])).dtype == np.float32
+
+
 def test_of_equal_scores_the_lowest_class() -> None:
     assert predicted_classes(np.array([[0.1, 0.3, 0.3], [0.2, 0.2, 0.2], [0, 0.1, 0.2]])).tolist() == [1, 0, 2]
     assert predicted_classes(np.zeros((5, 7, 2))).shape == (5, 7)

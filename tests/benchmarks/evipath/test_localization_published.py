@@ -46,7 +46,8 @@ def test_the_centre_at_10x_and_40x_and_models_at_the_base_budget() -> None:
     centre += patients([0.9], policy="search-centre", magnification=2.5)
     models = patients([0.1], policy="agent:localizer", endpoint="m1") + patients([0.05], policy="a", endpoint="m2")
     loose = patients([0.8], policy="agent:localizer", endpoint="m1", budget="loose")
-    found = ours(centre + models + loose)
+    blind = patients([0.7], policy="agent:localizer+blind-images", endpoint="m1")
+    found = ours(centre + models + loose + blind)
     assert found["centre of the search box, mean IoU"] == "0.20-0.30"
     assert found["best model, mean IoU"] == "0.10"
     assert found["centre over best model"] == "2.0-3.0x"
