@@ -207,7 +207,8 @@ def _build_pathview(task: str, cohort: Cohort, seed: int, as_json: bool) -> None
         typer.echo(f"{PATHVIEW}/{name}: {items:,} items")
         for reason, count in built.dropped[name].items():
             typer.echo(f"  {count:,} not asked: {reason}")
-    typer.echo(f"each with its file, row and label in {cohort.root / DROPPED}")
+    if any(built.dropped.values()):
+        typer.echo(f"what is left out or not asked, one by one: {cohort.root / DROPPED}")
 
 
 @app.command()
