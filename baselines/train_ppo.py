@@ -261,7 +261,9 @@ class _Training:
         self._model = self._loaded(last, before if len(checkpoints) > 1 else only)
         self._rows = [row for row in _curve_so_far(self._out / CURVE) if row["steps"] <= done]
         self._restore_best()
-        if (self._out / BEST).exists():  # its score is asked anew, as the curve may have lost its row
+        # The best is scored anew: the curve may have lost its row, or have one of another policy after as many steps,
+        # where a checkpoint was removed and trained again.
+        if (self._out / BEST).exists():
             best = self._loaded(
                 self._out / BEST, "Remove it, and it is made anew from the best checkpoint that is still there."
             )

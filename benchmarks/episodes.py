@@ -132,19 +132,19 @@ class Seat:
         Raises `InvalidArgumentError` where a policy with the door `check_magnifications` cannot play the environment's.
         """
         who, where = (key.policy, key.endpoint), (key.budget, _blind_of(key))
+        if where not in self._envs:
+            self._envs[where] = self._environments.copy_for(key)
+        env = self._envs[where]
         if who not in self._policies:
             policy = self._make_policy(base_policy(key.policy), key.endpoint)
+            if hasattr(policy, "check_magnifications") and env.has_wrapper_attr("magnifications"):
+                policy.check_magnifications(env.get_wrapper_attr("magnifications"))
             if getattr(policy, "reads_training", False):
                 setup = self._setup
                 training = setup.task.items(setup.cohort, TRAINING_SPLIT, setup.env_arguments)
                 policy.see_training(training)  # type: ignore[attr-defined]  # the door of those that learn
             self._policies[who] = policy
-        if where not in self._envs:
-            self._envs[where] = self._environments.copy_for(key)
-        env, policy = self._envs[where], self._policies[who]
-        if hasattr(policy, "check_magnifications") and env.has_wrapper_attr("magnifications"):
-            policy.check_magnifications(env.get_wrapper_attr("magnifications"))
-        return env, policy
+        return env, self._policies[who]
 
     def close(self) -> None:
         for env in self._envs.values():
