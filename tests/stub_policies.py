@@ -15,7 +15,7 @@ import numpy as np
 from wsigym.agents.records import AgentRecord
 from wsigym.envs.localization import extract_roi, finish_and_report
 from wsigym.envs.policy import Info, NoAnswer, Observation, Policy, SeededPolicy
-from wsigym.envs.views import ImageSource
+from wsigym.envs.views import FeatureSource
 from wsigym.slides import cache_info
 
 
@@ -217,7 +217,7 @@ class Hooked(AsyncLooker):
     def begin(self, key: str) -> None:
         self.calls.append(key)
 
-    def see_images(self, source: ImageSource) -> None:
+    def see_images(self, source: FeatureSource) -> None:
         self.calls.append("see_images")
         self.source = source
 
@@ -226,6 +226,7 @@ class Hooked(AsyncLooker):
         self.calls.append("reset")
 
     async def act(self, observation: Observation, info: Info) -> Any:
+        assert self.source.features() is None  # as of any environment without features, blind or not
         image = (await asyncio.to_thread(self.source.image, "overview", 64)).image
         self.calls.append(f"{info['target']}: {image.min()} to {image.max()}")
         return await super().act(observation, info)

@@ -46,6 +46,9 @@ def test_the_text_of_features_alone_says_that_they_are_the_evidence() -> None:
         assert made.text.splitlines() == [said, "Which of these is seen (0)?"]
     both = EvidenceItem.model_validate(item(features=files, metadata={}))
     assert both.text == EvidenceItem.model_validate(item(metadata={})).text
+    told = [{"magnification": 10, "text": "sheets"}]
+    findings = EvidenceItem.model_validate(item(images=[], evidence=None, features=files, metadata={}, findings=told))
+    assert findings.text.splitlines() == ["At 10x: sheets", "Which of these is seen (0)?"]
     without = EvidenceItem.model_validate(item(images=[], metadata={}))
     assert without.text.splitlines()[0] == "No image is shown: answer from the text."
 

@@ -100,6 +100,10 @@ def test_published_figures_beside_models_only() -> None:
     assert rows["Gemini-3-Flash at 2.5x, accuracy"]["ours"] == "100.0"
     assert rows["accuracy, spread over organs"]["ours"] == "50.0"
     assert rows["Gemini-3-Flash, seconds a question"]["ours"] == "2.0"
+    played = asked("interpretation", [1, 0], policy="agent:answerer", endpoint="m")
+    played += asked("interpretation", [1, 1], policy="agent:answerer+blind-images", endpoint="m")
+    facts = {str(row["fact"]): row for row in published_table(played).rows}
+    assert facts["Gemini-3-Flash, accuracy"]["ours"] == "50.0"
 
 
 @pytest.mark.parametrize(("task", "number"), [("interpretation", "T1"), ("verification", "T2"), ("integration", "T4")])
